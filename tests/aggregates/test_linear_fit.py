@@ -40,7 +40,7 @@ def wide(figures: list[int]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]
     return np.array([divmod(figure, 2**31) for figure in figures], dtype=np.int64).T
 
 
-def plainly(values: dict[int, int], end: int) -> list[int]:
+def by_definition(values: dict[int, int], end: int) -> list[int]:
     """Return the state of each unit of a window, from the first one with a value on."""
     result: list[int] = []
     for unit in range(min(values, default=end), end):
@@ -68,7 +68,7 @@ def test_lines_of_windows_equal_those_of_their_units(
         first, after = min(inside, default=0), max(inside, default=-1) + 1
         values = {units[i][1]: units[i][2] for i in inside}
         whole = [values.get(unit, 0) for unit in range(begin, end)] if values else []
-        known = plainly(values, end) if carried else whole
+        known = by_definition(values, end) if carried else whole
         result = series.lines(column([first]), column([after]), column([end]), length)
         terms = [len(known), sum(known), sum(x * y for x, y in enumerate(known))]
         assert [*result.units.tolist(), *to_ints(result.total), *to_ints(result.moment)] == terms
@@ -97,7 +97,7 @@ def test_line_of_a_window_equals_numpy_s(
             for number, group in groupby(inside, key=lambda record: record[0] // unit)
             for some in [list(group)]
         }
-        known = plainly(by_unit, report.end // unit)
+        known = by_definition(by_unit, report.end // unit)
         through = line.through(report.end // unit)
         terms = FittedLines(
             column([len(known)]),

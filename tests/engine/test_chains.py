@@ -23,7 +23,7 @@ HOURS = 14
 
 
 @dataclass(frozen=True)
-class Told:
+class EventChange:
     """What ingest computes for an hour."""
 
     hour: int
@@ -33,7 +33,7 @@ class Told:
     asked: bool
 
     def happen(self, lake: Lake) -> None:
-        lake.tell(self.hour, self.values, self.complete, self.held, self.asked)
+        lake.set_events(self.hour, self.values, self.complete, self.held, self.asked)
 
 
 @dataclass(frozen=True)
@@ -49,34 +49,39 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Struck:
+class RunWithFault:
     """An event at one commit of a run; `meanwhile` happens there, for instance another run."""
 
     by: Literal["kill", "others"]
     commit: int
     side: str
-    meanwhile: Sequence[Told | Run]
+    meanwhile: Sequence[EventChange | Run]
 
 
 @dataclass(frozen=True)
 class Step:
-    told: Sequence[Told]
+    told: Sequence[EventChange]
     shape: int
     run: Run
-    struck: Struck | None
+    struck: RunWithFault | None
 
 
 hours = st.integers(0, HOURS - 1)
 mostly = st.sampled_from([True] * 6 + [False])
 TOLD = st.builds(
-    Told, hours, st.lists(st.integers(0, 12), max_size=2), mostly, mostly.map(lambda fine: not fine), mostly
+    EventChange,
+    hours,
+    st.lists(st.integers(0, 12), max_size=2),
+    mostly,
+    mostly.map(lambda fine: not fine),
+    mostly,
 )
 RUN = st.builds(
     Run, hours, st.integers(1, HOURS), st.integers(0, 3), st.sampled_from([1, 2, 5, 100]),
     st.sampled_from([None, None, 4, 7]),
 )  # fmt: skip
 STRUCK = st.none() | st.builds(
-    Struck, st.sampled_from(["kill", "others"]), st.integers(1, 24), st.sampled_from(["before", "after"]),
+    RunWithFault, st.sampled_from(["kill", "others"]), st.integers(1, 24), st.sampled_from(["before", "after"]),
     st.lists(TOLD | RUN, max_size=3),
 )  # fmt: skip
 STEP = st.builds(Step, st.lists(TOLD, max_size=8), st.sampled_from([0] * 8 + [1]), RUN, STRUCK)
@@ -109,7 +114,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
     """Assert that fresh hours equal those of one run over everything. Other hours are too far from the run
     and are reported, or wait for quarantined ones.
     """
-    truth = lake.anew()
+    truth = lake.recomputed()
     snapshot, true = lake.ledger.snapshot(), truth.ledger.snapshot()
     freshness = Freshness(snapshot, [lake.toy.stage()], ())
     assert all(node.hour in snapshot.required_hours for node in snapshot if node.stage == "toy")
@@ -158,10 +163,10 @@ def test_any_history_of_runs_equals_one_run(steps: list[Step], last: Run) -> Non
             assert_settled(lake, step.run)
     lake.toy = Toy(most=1000)
     for number in range(HOURS):
-        lake.tell(number, [number])
+        lake.set_events(number, [number])
     everything = Run(0, HOURS, 0, last.chunk, None)
     everything.happen(lake)
-    truth = lake.anew()
+    truth = lake.recomputed()
     expired = {node for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"}
     for node, entry in truth.ledger.snapshot().items():
         held = lake.ledger.snapshot()[node].state_before_claim()
@@ -179,7 +184,7 @@ def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
     """Return a lake of some hours, each with one value."""
     lake = Lake(toy or Toy())
     for number, value in enumerate(values):
-        lake.tell(number, [value])
+        lake.set_events(number, [value])
     return lake
 
 
@@ -199,7 +204,7 @@ def test_chain_is_incomplete_only_in_hours_that_reach_the_gap() -> None:
     two hours of its own.
     """
     lake = day([9] * 9)
-    lake.tell(0, [9], complete=False)
+    lake.set_events(0, [9], complete=False)
     lake.run(0, 9)
     others = [
         "1 incomplete hours, first 2015-05-17T00:00",
@@ -221,10 +226,10 @@ def test_chain_is_incomplete_only_in_hours_that_reach_the_gap() -> None:
 def test_hour_incomplete_itself_has_other_dependents_than_hour_after_one() -> None:
     """Hour 5 is incomplete before and after, with the same rows. Hour 7 depends only on the second state."""
     lake = day([9] * 9)
-    lake.tell(0, [9], complete=False)
+    lake.set_events(0, [9], complete=False)
     lake.run(0, 9)
-    lake.tell(0, [9])
-    lake.tell(1, [9], complete=False)
+    lake.set_events(0, [9])
+    lake.set_events(1, [9], complete=False)
     # Hour 7 is after this run, and is out of date now.
     lake.run(0, 7, repair_window=0)
     assert_kept(lake)
@@ -240,9 +245,9 @@ def test_hour_incomplete_itself_has_other_dependents_than_hour_after_one() -> No
 
 def test_incomplete_hour_that_is_quarantined_blocks_later_hours() -> None:
     lake = day([9] * 3)
-    lake.tell(0, [9], complete=False)
+    lake.set_events(0, [9], complete=False)
     lake.run(0, 3)
-    lake.tell(0, [9], held=True)
+    lake.set_events(0, [9], held=True)
     lake.run(0, 3)
     assert causes(lake) == ["ingest events 2015-05-17T00:00 is quarantined: bad"] * 3
 
@@ -251,7 +256,7 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
     lake = day([9, 9, 9, 9, 9])
     lake.run(0, 5)
     previous = [lake.rows(of(n)) for n in range(5)]
-    lake.tell(1, [99])
+    lake.set_events(1, [99])
     lake.run(0, 5)
     # 99 and a third of 9, and half of 9 of the hour before, rounded down.
     cause = "many: observed 106, expected at most 30"
@@ -271,7 +276,7 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
     for number in range(5):
         hourly.run(number, number + 1, repair_window=0)
     assert causes(hourly) == causes(lake)
-    lake.tell(1, [9])
+    lake.set_events(1, [9])
     lake.run(4, 5, repair_window=0)
     assert (causes(lake), [lake.rows(of(n)) for n in range(5)]) == ([None] * 5, previous)
 
@@ -279,7 +284,7 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
 def test_change_is_followed_until_a_result_stays_the_same() -> None:
     lake = day([9] * 12, Toy(told=0))
     lake.run(0, 12)
-    lake.tell(1, [9, 1])
+    lake.set_events(1, [9, 1])
     lake.toy.computed.clear()
     outcome = lake.run(1, 2, repair_window=4)
     # The sums of hours 1 to 4 differ. The chain is computed from hour 5 on, with the same result.
@@ -292,14 +297,14 @@ def test_stale_earlier_hours_are_computed_first_at_any_distance() -> None:
     lake = day([9] * 9)
     lake.run(0, 9)
     lake.toy = Toy(shape=1, told=0)
-    lake.tell(9, [9])
+    lake.set_events(9, [9])
     outcome = lake.run(9, 10, repair_window=0)
     assert computed_hours(lake) == list(range(10))
     assert {node.table for node in outcome.stale} == {"told"}
     # Hours that are not required are not waited for.
     lake = day([], Toy(told=0))
     for number in (0, 1, 2, 6, 7):
-        lake.tell(number, [9])
+        lake.set_events(number, [9])
     lake.run(7, 8, repair_window=0)
     assert computed_hours(lake) == [6, 7]
     assert computed_hours(lake, "two") == [6, 7]
@@ -317,7 +322,7 @@ def test_hours_after_the_run_wait_for_its_last_chunk() -> None:
 def test_hour_is_out_of_date_with_the_last_hour_that_it_reads() -> None:
     lake = day([], Toy(told=0))
     for number in (0, 2, 5):
-        lake.tell(number, [9])
+        lake.set_events(number, [9])
     lake.run(0, 6)
     # Hour 2 depends on hour 0, which a killed run left as being written. Hour 5 depends on neither.
     lake.ledger.claim("toy", [of(0)], "killed")
@@ -341,10 +346,10 @@ def test_rows_replaced_by_a_killed_run_are_restored_in_a_blocked_hour(commit: in
     def kill() -> None:
         raise Killed
 
-    lake.tell(2, [10])
+    lake.set_events(2, [10])
     with suppress(Killed), lake.commits.struck(commit, "after", kill):
         lake.run(2, 3, repair_window=0)
-    lake.tell(1, [99])
+    lake.set_events(1, [99])
     lake.run(0, 5)
     snapshot = lake.ledger.snapshot()
     assert [snapshot[of(n)].status for n in range(5)] == ["published", "quarantined", *["blocked"] * 3]
@@ -359,7 +364,7 @@ def test_change_during_planning_is_noticed(point: int, side: str) -> None:
     lake.run(0, 4)
 
     def others() -> None:
-        lake.tell(0, [2])
+        lake.set_events(0, [2])
         lake.run(0, 4, repair_window=0)
 
     with suppress(RunSuperseded), lake.commits.struck(point, side, others):
@@ -370,7 +375,7 @@ def test_change_during_planning_is_noticed(point: int, side: str) -> None:
 def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
     lake = day([], Toy(told=0))
     for number in range(8):
-        lake.tell(number, [9])
+        lake.set_events(number, [9])
         lake.run(number, number + 1, repair_window=0, retention=1)
     assert computed_hours(lake) == list(range(8))
     assert computed_hours(lake, "two") == list(range(8))
@@ -380,7 +385,7 @@ def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
     assert expired == {"one": [0, 1, 2, 3, 4], "two": [0, 1, 2, 3]}
     # A late event of the past: everything is recomputed from the beginning.
     lake.toy.computed.clear()
-    lake.tell(2, [9, 1])
+    lake.set_events(2, [9, 1])
     lake.run(2, 3, repair_window=8, retention=1)
     assert computed_hours(lake)[:3] == [0, 1, 2]
     assert_kept(lake)

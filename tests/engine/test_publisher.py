@@ -43,7 +43,7 @@ def write(table: Table, number: int) -> Write:
 
 
 @dataclass
-class Shelf(Store):
+class RecordingTables(Store):
     """Tables at version 5 that record each write, with the ledger's state at that time."""
 
     ledger: Ledger
@@ -71,15 +71,15 @@ class Shelf(Store):
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(Ledger(str(tmp_path)))
+def shelf(tmp_path: Path) -> RecordingTables:
+    return RecordingTables(Ledger(str(tmp_path)))
 
 
-def claims(shelf: Shelf) -> int:
+def claims(shelf: RecordingTables) -> int:
     return DeltaTable(f"{shelf.ledger.root}/ledger").version()
 
 
-def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
+def test_hours_are_claimed_then_written_then_called_fresh(shelf: RecordingTables) -> None:
     ledger, entries = (
         shelf.ledger,
         {node(0): published_state("a"), node(0, "files"): published_state("a", "1:3")},
@@ -102,7 +102,7 @@ def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
     assert ledger.checks(ledger.snapshot(), "ingest", {DAY}) == [CHECK]
 
 
-def test_run_without_results_makes_no_commit(shelf: Shelf) -> None:
+def test_run_without_results_makes_no_commit(shelf: RecordingTables) -> None:
     def commits() -> list[Path]:
         return sorted(Path(shelf.ledger.root).glob("*/_delta_log/*.json"))
 
@@ -111,7 +111,7 @@ def test_run_without_results_makes_no_commit(shelf: Shelf) -> None:
     assert (commits(), shelf.written) == (before, [])
 
 
-def test_run_that_claims_in_between_owns_the_hours(shelf: Shelf) -> None:
+def test_run_that_claims_in_between_owns_the_hours(shelf: RecordingTables) -> None:
     ledger, observed = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
     with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
@@ -133,7 +133,7 @@ def test_run_that_claims_in_between_owns_the_hours(shelf: Shelf) -> None:
     assert ledger.snapshot()[node(0)].status == "writing"
 
 
-def test_inputs_of_a_run_are_compared_again_with_the_current_ledger(shelf: Shelf) -> None:
+def test_inputs_of_a_run_are_compared_again_with_the_current_ledger(shelf: RecordingTables) -> None:
     ledger, observed = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(1)], "b")
     with pytest.raises(RunSuperseded, match="another run of other hours"):
@@ -144,7 +144,7 @@ def test_inputs_of_a_run_are_compared_again_with_the_current_ledger(shelf: Shelf
     assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
 
 
-def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None:
+def test_claim_records_version_of_rows_and_requested_hours(shelf: RecordingTables) -> None:
     """So that the next run finds them if this one is killed."""
     ledger = shelf.ledger
     ledger.claim("ingest", [node(0)], "a", unrequested=[node(0)])

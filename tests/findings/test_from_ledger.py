@@ -12,6 +12,7 @@ from tests.support.ledger_factories import (
     GOOD,
     PARTIAL,
     WITHHELD,
+    as_lines,
     at,
     files,
     junk,
@@ -19,7 +20,6 @@ from tests.support.ledger_factories import (
     node,
     of_ingest,
     snapshot,
-    told,
     waiting,
 )
 from transom.core.intervals import UNKNOWN_HOUR
@@ -65,7 +65,7 @@ def test_consecutive_hours_with_one_cause_are_one_finding() -> None:
         (at(1), at(3), False),
         (at(4), at(5), True),
     ]
-    assert told(result)[1] == (
+    assert as_lines(result)[1] == (
         "high check_failed: web: events, 2015-05-17T04:00, are withheld: "
         "check rejected_share saw 0.3333, expected at most 0.05"
     )
@@ -94,14 +94,14 @@ def test_silent_source_is_worse_than_one_that_was_silent() -> None:
     result = of_ingest(
         snapshot({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
     )
-    assert told(result) == [
+    assert as_lines(result) == [
         "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
         "medium source_silent: no file of web for 2015-05-17T04:00 to 2015-05-17T07:00 (3 hours)",
         "medium incomplete: web: events, 2015-05-17T07:00, are incomplete: "
         "check files_expected saw 1, expected at least 2",
     ]
     removed = of_ingest(snapshot({0: GOOD, 3: GOOD} | empty), [files(n, 0) for n in empty])
-    assert told(removed) == [
+    assert as_lines(removed) == [
         "high source_silent: no file of web since 2015-05-17T04:00 (3 hours)",
         "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
     ]
@@ -113,7 +113,7 @@ def test_warning_has_low_severity_and_warning_source_raises_no_alarm() -> None:
         snapshot({0: GOOD, 1: GOOD}),
         [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))],
     )
-    assert told(result) == [
+    assert as_lines(result) == [
         "low check_failed: web: events, 2015-05-17T00:00, deserve a look: "
         "check rejected_share saw 0.3333, expected at most 0.05",
         "low source_silent: no file of web since 2015-05-17T01:00 (1 hour)",
@@ -159,7 +159,7 @@ def test_waiting_files_are_one_finding_that_names_the_run_to_read_them() -> None
         return lacking(Reason("file", texts, path), Reason("check", check, "files_expected"))
 
     result = of_ingest(snapshot({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
-    assert sorted(told(result)) == [
+    assert sorted(as_lines(result)) == [
         "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
         "check files_expected saw 1, expected at least 2",
         "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
@@ -213,7 +213,7 @@ def test_quarantined_incomplete_hour_is_two_findings() -> None:
     result = of_ingest(
         snapshot({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
     )
-    assert told(result) == [
+    assert as_lines(result) == [
         "high check_failed: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
         "medium incomplete: web: events, 2015-05-17T01:00, are incomplete: "
         "check files_expected saw 1, expected at least 2",

@@ -50,7 +50,7 @@ def unpack(stored: bytes, name: str, limit: int = READ) -> tuple[bytes, str | No
     return bytes(result), None
 
 
-def plainly(stored: bytes, name: str) -> bytes:
+def decompress_bytewise(stored: bytes, name: str) -> bytes:
     """Return the output of a decompressor that gets one byte after the other, up to the byte that it
     rejects.
     """
@@ -139,12 +139,12 @@ def test_content_before_the_break_is_returned_for_any_split(
     damage, content, stored = data.draw(damaged(name))
     result, broken = unpack(stored, name)
     assert unpack(stored, name, limit) == (result, broken)
-    expected = plainly(stored, name)
+    expected = decompress_bytewise(stored, name)
     assert expected.startswith(result) or result.startswith(expected)
     if name == "log.gz" or broken is None or broken.startswith("truncated: "):
         assert result.startswith(expected)
     else:
-        assert result.startswith(plainly(stored[: len(stored) - ZSTD_STEP], name)[: len(result)])
+        assert result.startswith(decompress_bytewise(stored[: len(stored) - ZSTD_STEP], name)[: len(result)])
     if damage == "none":
         assert (result, broken) == (content, None)
     elif damage == "junk":
@@ -159,7 +159,10 @@ def test_gzip_truncated_anywhere_gives_all_content_of_its_bytes() -> None:
     # Most of it is in matches of 258 bytes, for which small buffers have no room at once.
     stored = gzip.compress(b"ab" * 1000 + b"xyz")
     for end in range(1, len(stored)):
-        expected = (plainly(stored[:end], "log.gz"), "truncated: the stream ends inside a gzip member")
+        expected = (
+            decompress_bytewise(stored[:end], "log.gz"),
+            "truncated: the stream ends inside a gzip member",
+        )
         assert unpack(stored[:end], "log.gz") == expected
         assert unpack(stored[:end], "log.gz", 3) == expected
 
@@ -174,11 +177,15 @@ def test_late_break_of_a_large_file_is_found(name: str) -> None:
     for at in (step // 2, step, 3 * step + 1, len(stored) - 9000, len(stored) - 9):
         flipped = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
         result, broken = unpack(flipped, name)
-        known = plainly(flipped, name) if name == "log.gz" else plainly(stored[: at // step * step], name)
+        known = (
+            decompress_bytewise(flipped, name)
+            if name == "log.gz"
+            else decompress_bytewise(stored[: at // step * step], name)
+        )
         assert result.startswith(known)
         assert unpack(flipped, name, 1009) == (result, broken)
         result, broken = unpack(stored[:at], name)
-        assert result == plainly(stored[:at], name)
+        assert result == decompress_bytewise(stored[:at], name)
         assert broken is not None
         assert broken.startswith("truncated: ")
 
@@ -224,7 +231,7 @@ def test_wrong_checksum_of_gzip_loses_no_byte() -> None:
 def test_wrong_checksum_of_zstd_loses_the_last_step() -> None:
     stored = zstandard.ZstdCompressor(write_checksum=True).compress(LOG)
     result, broken = unpack(stored[:-1] + b"?", "log.zst")
-    assert result == plainly(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
+    assert result == decompress_bytewise(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
     assert broken == "corrupt: zstd decompressor error: Restored data doesn't match checksum"
 
 

@@ -20,7 +20,7 @@ CHANGES = st.lists(
 )
 
 
-def plainly(text: str, form: str) -> int | None:
+def by_strptime(text: str, form: str) -> int | None:
     """Return microseconds since 1970 by strptime, if there is such an instant that a log may have."""
     try:
         moment = datetime.strptime(text, form)  # noqa: DTZ007 - looked at below
@@ -55,7 +55,7 @@ def written(draw: st.DrawFn) -> tuple[str, list[str | None]]:
 def test_fixed_times_equal_those_of_strptime(draws: tuple[str, list[str | None]]) -> None:
     form, texts = draws
     result, codes = instants(pa.array(texts, pa.string()), form, "UTC")
-    required = [None if text is None else plainly(text, form) for text in texts]
+    required = [None if text is None else by_strptime(text, form) for text in texts]
     assert result.cast(pa.int64()).to_pylist() == required
     assert (codes > 0).tolist() == [
         text is not None and micros is None for text, micros in zip(texts, required, strict=True)

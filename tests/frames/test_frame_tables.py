@@ -53,7 +53,7 @@ fills:
 """
 
 
-class Said(NamedTuple):
+class ReadingRule(NamedTuple):
     """The inputs of a reading, without transom's own preparation of it."""
 
     key: tuple[str, ...]
@@ -91,16 +91,16 @@ def above(limit: int) -> Callable[[list[Event]], dict[str, Any]]:
 
 
 SAID = {
-    "failing": Said(("client",), worst),
-    "sizes": Said(("client",), total),
-    "enough": Said((), total),
-    "calls": Said(("client",), last),
-    "rising": Said((), lambda events: {"value": len(events)}),
-    "busy": Said((), above(4)),
-    "unlike": Said((), lambda events: {"value": len(events)}),
-    "quiet": Said(("client",), few),
-    "longest": Said((), above(2)),
-    "spans": Said(("client",), smallest_row),
+    "failing": ReadingRule(("client",), worst),
+    "sizes": ReadingRule(("client",), total),
+    "enough": ReadingRule((), total),
+    "calls": ReadingRule(("client",), last),
+    "rising": ReadingRule((), lambda events: {"value": len(events)}),
+    "busy": ReadingRule((), above(4)),
+    "unlike": ReadingRule((), lambda events: {"value": len(events)}),
+    "quiet": ReadingRule(("client",), few),
+    "longest": ReadingRule((), above(2)),
+    "spans": ReadingRule(("client",), smallest_row),
 }
 
 

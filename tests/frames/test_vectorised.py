@@ -65,11 +65,11 @@ def latest(rows: OpenFrameState) -> OpenFrameState:
     return rows.take(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
 
 
-def told_of(reports: FrameReports) -> Iterator[tuple[object, ...]]:
+def as_tuples(reports: FrameReports) -> Iterator[tuple[object, ...]]:
     yield from zip(*(column.tolist() for column in reports.columns().values()), strict=True)
 
 
-def as_told(key: int, report: FrameReport, framing: FrameSpec) -> tuple[object, ...]:
+def as_tuple(key: int, report: FrameReport, framing: FrameSpec) -> tuple[object, ...]:
     frame, values = report.frame, report.frame.values
     return (
         frame.records,
@@ -105,7 +105,7 @@ def in_runs(
             near = near.take(near.hour == last - HOUR_LENGTH)
         near, last = latest(near), until
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
-        result += told_of(reports)
+        result += as_tuples(reports)
         remaining = remaining.and_then(rows)
     return result, sorted(zip(*(column.tolist() for column in remaining.columns().values()), strict=True))
 
@@ -124,7 +124,7 @@ def test_runs_of_many_keys_equal_the_framing_function(kind: str) -> None:
         assert {row[hour] for row in remaining} <= set(hours)
         keys = [[one for one in of if one.time // HOUR_LENGTH * HOUR_LENGTH in hours] for of in keys]
         expected = [
-            as_told(key, report, framing)
+            as_tuple(key, report, framing)
             for key, of in enumerate(keys)
             for report in expected_reports(framing, of, hours, HOUR_LENGTH)
         ]
@@ -151,9 +151,9 @@ def test_frames_of_a_single_period_equal_the_framing_function(kind: str, longest
             limit = max((frame.length(framing.every) for frame in frames), default=0)
             for frame in frames:
                 if not longest or frame.length(framing.every) == limit:
-                    reported = as_told(key, FrameReport(until - HOUR_LENGTH, "final", 1, frame), framing)
+                    reported = as_tuple(key, FrameReport(until - HOUR_LENGTH, "final", 1, frame), framing)
                     expected.append((*reported[:-1], len(frame.readings)))
-        assert sorted(told_of(result)) == sorted(expected)
+        assert sorted(as_tuples(result)) == sorted(expected)
 
     check()
 

@@ -131,7 +131,7 @@ def expected(
             heavy = {}  # records before the window are unknown
         before, now = at, dict[bytes, int]()
         stay = heavy.keys() if block.variant == "vanilla" else set()
-        for row in told_of(block, listing, of_hours, at, watched, stay):
+        for row in expected_rows(block, listing, of_hours, at, watched, stay):
             if row.pop("heavy"):
                 now[row["item"]] = heavy.get(row["item"], at + HOUR)
             since = now.get(row["item"])
@@ -171,7 +171,7 @@ def recounted(
     return result
 
 
-def told_of(
+def expected_rows(
     block: FrequencyBlock,
     listing: WindowedCountMin,
     of_hours: Mapping[int, Counter[bytes]],
@@ -227,7 +227,7 @@ def told_of(
 
 def reported_items(harness: StreamHarness, name: str) -> Iterator[Event]:
     block = frequency_block_of(harness.stream, name)
-    for text, row in sketched.told(harness, "frequencies", name, block.item):
+    for text, row in sketched.item_rows(harness, "frequencies", name, block.item):
         if row["change"] != "left":
             text |= {
                 column: row[column]

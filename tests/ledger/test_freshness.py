@@ -32,7 +32,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
 
 
-class Asked:
+class ExplainedLake:
     """A stream that a test queries as a user does, and runs as the answer advises."""
 
     def __init__(self, day: StreamHarness, text: str) -> None:
@@ -69,7 +69,7 @@ class Asked:
         lake = str(Path(self.day.root).parent)
         run_stages(self.day.spark, self.day.stream, interval, lake=lake, command="", stages=stages or None)
 
-    def mend(self, number: int) -> None:
+    def repair(self, number: int) -> None:
         """Run the command printed for an hour."""
         _, interval = self.explain(number)
         assert interval is not None
@@ -87,7 +87,7 @@ def lines(number: int, count: int) -> list[str]:
 @pytest.mark.full
 def test_printed_command_repairs_the_hour(make_stream: Make) -> None:
     day = make_stream(TEXT)
-    requested = Asked(day, TEXT)
+    requested = ExplainedLake(day, TEXT)
     fresh: dict[str, list[int]] = {"ingest": [], "aggregates": []}
     for number in HOURS:
         day.land(number, lines(number, 3 if number == 6 else 1))
@@ -112,21 +112,21 @@ def test_printed_command_repairs_the_hour(make_stream: Make) -> None:
     }
 
     # A run as near as that does not reach hours outside `repair_window`; the command goes back to the cause.
-    requested.mend(1)
+    requested.repair(1)
     assert requested.stale() == {"ingest": [], "aggregates": [3, 4]}
     assert requested.troubled() == quarantined | {
         3: [since.format("granules")],
         4: [since.format("granules")],
     }
     assert requested.explain(4)[1] == Interval(hour(1), hour(5))
-    requested.mend(4)
+    requested.repair(4)
     assert (requested.stale(), requested.troubled()) == (fresh, quarantined)
 
     # A quarantined hour is stale when other checks would evaluate it.
     text = TEXT.replace("n < 6", "n < 9")
-    requested = Asked(make_stream(text), text)
+    requested = ExplainedLake(make_stream(text), text)
     assert requested.stale() == {"ingest": [], "aggregates": [6, 7]}
     others = "its checks, or what is accepted of them, have changed since they withheld it"
     assert requested.troubled() == {number: [others, *reasons] for number, reasons in quarantined.items()}
-    requested.mend(6)
+    requested.repair(6)
     assert (requested.stale(), requested.troubled()) == (fresh, {})

@@ -17,7 +17,7 @@ from transom.storage.driver_io import TableReader
 Make = Callable[..., StreamHarness]
 
 
-class Looks:
+class ReadCounter:
     """Counts what a run reads: ledger entries, rows of `files`, hours whose data files are opened, names."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_work_of_a_run_is_constant_for_any_number_of_earlier_hours(
         # The first run of such a lake copies the known state of its files.
         an_hour(computed, 0)
         with monkeypatch.context() as patch:
-            observed.append(Looks(patch).of(lambda computed=computed: an_hour(computed, 1)))
+            observed.append(ReadCounter(patch).of(lambda computed=computed: an_hour(computed, 1)))
         assert len(computed.rows_of("files")) == past + 2
     assert observed[0] == observed[1]
     assert set(observed[0]) == {"entries", "files", "names", "hours opened"}

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import sample_logs
-from tests.support.fault_injection import Siege
-from tests.support.scenarios import told_anew
+from tests.support.fault_injection import AttackedLake
+from tests.support.scenarios import recomputed_lake
 from tests.support.stream_harness import StreamHarness
 from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_records import FileRecord
@@ -77,7 +77,7 @@ class Fate:
         hour: of the file.
     """
 
-    def __init__(self, siege: Siege, kind: str, hour: datetime, number: int) -> None:
+    def __init__(self, siege: AttackedLake, kind: str, hour: datetime, number: int) -> None:
         self.siege, self.kind, self.hour = siege, kind, hour
         self.name, self.earlier = f".m{number}", f".a{number}"
         self.path = siege.path(hour, self.name)
@@ -160,7 +160,7 @@ means none.
 class Attack:
     """The course of the attack: one run after the other, some of which are killed first."""
 
-    def __init__(self, siege: Siege, runs: Mapping[str, int]) -> None:
+    def __init__(self, siege: AttackedLake, runs: Mapping[str, int]) -> None:
         self.siege = siege
         self.left = Counter(runs)
 
@@ -178,7 +178,7 @@ class Attack:
             if spare and siege.rng.random() < 0.4:
                 return
             if stage == "ingest" and siege.rng.random() < 0.5:
-                siege.happens(interval.start)
+                siege.change_files(interval.start)
         siege.run(stage, interval)
 
     def look(self, fate: Fate, hour: datetime, status: str) -> None:
@@ -191,7 +191,7 @@ class Attack:
 
     def strike(self, stage: str, hour: datetime) -> None:
         """Start a run of all hours with work, and kill it."""
-        self.siege.happens(hour)
+        self.siege.change_files(hour)
         if stage != "ingest":
             self.siege.run("ingest", WHOLE)
         self.siege.kill(stage, WHOLE)
@@ -201,7 +201,7 @@ class Attack:
         interval = Interval(hour, hour + HOUR)
         for stage in STAGES:
             for _ in range(4):
-                self.siege.happens(hour)
+                self.siege.change_files(hour)
                 if stage != "ingest":
                     self.siege.run("ingest", interval)
                 self.siege.both_at_once(stage, interval)
@@ -210,7 +210,7 @@ class Attack:
             self.siege.run(stage, interval)
 
 
-def fates_of(siege: Siege, order: Sequence[datetime]) -> list[Fate]:
+def fates_of(siege: AttackedLake, order: Sequence[datetime]) -> list[Fate]:
     """Return a kind of change for each hour, and each kind at least once."""
     kinds, fates = list(FATES), []
     for number in range(max(HOURS, len(kinds))):
@@ -224,7 +224,7 @@ def test_day_under_attack_equals_one_run(
     request: pytest.FixtureRequest, tmp_path: Path, run_seed: int
 ) -> None:
     lines = {hour: lines for hour, lines in sample_logs.apache().items() if hour in WHOLE}
-    siege = Siege(tmp_path, STREAM, lines, run_seed)
+    siege = AttackedLake(tmp_path, STREAM, lines, run_seed)
     order = list(lines)
     assert len(order) == HOURS
     siege.rng.shuffle(order)
@@ -237,7 +237,7 @@ def test_day_under_attack_equals_one_run(
     required: deque[Fate] = deque()
     for number, hour in enumerate(order):
         interval = Interval(hour, hour + HOUR)
-        siege.happens(siege.rng.choice(order[: number + 2]))
+        siege.change_files(siege.rng.choice(order[: number + 2]))
         # Its own files are known before they change.
         attack.run("ingest", interval)
         for fate in fates:
@@ -270,11 +270,11 @@ def test_day_under_attack_equals_one_run(
         return StreamHarness(spark, folder, STREAM)
 
     day = make(tmp_path)
-    again_run = told_anew(day, siege.landing, make, tmp_path / "anew", WHOLE)
-    day.assert_same(again_run)
+    recomputed = recomputed_lake(day, siege.landing, make, tmp_path / "anew", WHOLE)
+    day.assert_same(recomputed)
     of_log = [
         [finding for finding in lake.findings() if finding.kind in ("alert", "episode", "frame")]
-        for lake in (day, again_run)
+        for lake in (day, recomputed)
     ]
     assert of_log[0] == of_log[1] != []
     day.assert_ledger_true()
@@ -284,7 +284,7 @@ def test_day_under_attack_equals_one_run(
     siege.say(f"every table is as one run's; seed {run_seed}")
 
 
-def assert_attacked(siege: Siege, fates: Sequence[Fate]) -> None:
+def assert_attacked(siege: AttackedLake, fates: Sequence[Fate]) -> None:
     """Assert that no kind of attack was omitted."""
     assert {fate.kind for fate in fates} == FATES.keys()
     for stage in STAGES:

@@ -180,10 +180,10 @@ def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.M
         (at(5), "app: it's o'brien, 1 tim"),
         (at(7), "app: it's o'brien, 1 tim"),
     ]
-    again_run = Ledger(f"{ledger.root}/anew")
-    publish_rows(again_run, changed)
-    publish(again_run, stream)
-    assert findings(again_run.root, order=FINDING_ORDER) == after
+    recomputed = Ledger(f"{ledger.root}/anew")
+    publish_rows(recomputed, changed)
+    publish(recomputed, stream)
+    assert findings(recomputed.root, order=FINDING_ORDER) == after
 
 
 def test_rows_of_a_killed_run_are_not_reported(ledger: Ledger) -> None:

@@ -71,12 +71,12 @@ def expected(
         for (_, item, start), (counted, _) in tuples.items():
             oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
         for item in {*named, *(watched & oldest.keys())}:
-            yield told_of(selected, block, item, *oldest[item], end, named.get(item), item in watched)
+            yield expected_rows(selected, block, item, *oldest[item], end, named.get(item), item in watched)
         for item in remaining:
             yield {"item": item, "end": end, "change": "left", "watched": item in watched}
 
 
-def told_of(
+def expected_rows(
     events: Sequence[Event],
     block: PersistenceBlock,
     item: bytes,
@@ -116,7 +116,7 @@ def told_of(
 
 def reported_items(harness: StreamHarness, name: str) -> Iterator[Event]:
     block = persistence_block_of(harness.stream, name)
-    for output, row in sketched.told(harness, "persistent_items", name, block.item):
+    for output, row in sketched.item_rows(harness, "persistent_items", name, block.item):
         assert row["is_certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
         if row["change"] != "left":
             output |= {

@@ -33,7 +33,7 @@ SIDES = ["before", pytest.param("after", marks=pytest.mark.full)]
 def initial(lake: Pipeline) -> None:
     """Build the first lake: some hours, one of them incomplete, and rows of an external source."""
     for number in range(3):
-        lake.tell(number, [number, 7], complete=number != 1)
+        lake.set_events(number, [number, 7], complete=number != 1)
     for name in OUTSIDE:
         lake.outside[name] = {at(number): number for number in range(3)}
 
@@ -42,8 +42,8 @@ def change(lake: Pipeline) -> None:
     """Change that lake: one more hour, late events, other external rows, and another specification whose
     checks quarantine some hours.
     """
-    lake.tell(1, [1, 7, 8])
-    lake.tell(3, [4])
+    lake.set_events(1, [1, 7, 8])
+    lake.set_events(3, [4])
     lake.outside["copy"][at(3)] = lake.outside["/outside/known"][at(0)] = 9
     lake.specify(CHANGED, at_most=90, at_least=10)
 
@@ -95,7 +95,7 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(stage: str, 
         lake.assert_settled(hours, [stage])
     # Nothing of the earlier events and specification remains.
     never.run(0, 4, stages=upstream(stage))
-    never.assert_same(never.anew(upstream(stage)), "after a run over everything:")
+    never.assert_same(never.recomputed(upstream(stage)), "after a run over everything:")
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -106,8 +106,8 @@ def test_run_overtaken_at_any_commit_leaves_rows_of_one_of_both_runs(stage: str,
     old, hours = prepared(stage, True)
 
     def others(lake: Pipeline) -> None:
-        lake.tell(1, [5])
-        lake.tell(3, [4, 4])
+        lake.set_events(1, [5])
+        lake.set_events(3, [4, 4])
         lake.outside["copy"][at(3)] = 4
         lake.run(0, 4, stages=stages)
 
@@ -151,7 +151,7 @@ def test_state_is_dropped_and_recomputed_for_any_split_into_runs(stage: str) -> 
     hourly, whole, again = Pipeline(), Pipeline(), Pipeline()
     for lake in (hourly, whole, again):
         for number in range(7):
-            lake.tell(number, [number])
+            lake.set_events(number, [number])
     for number in range(7):
         run_with_retention(hourly, number, number + 1, stage)
     run_with_retention(whole, 0, 7, stage)
@@ -161,7 +161,7 @@ def test_state_is_dropped_and_recomputed_for_any_split_into_runs(stage: str) -> 
         (table, at(hour)) for table in states for hour in range(3)
     }
     for lake in (hourly, again):
-        lake.tell(1, [1, 9])
+        lake.set_events(1, [1, 9])
     for number in (1, 3, 5):
         run_with_retention(hourly, number, number + 2, stage)
     run_with_retention(again, 0, 7, stage)
@@ -182,7 +182,7 @@ def test_state_half_dropped_by_killed_run_is_dropped_by_next_run(
     monkeypatch.setattr(retention, "DEAD_CLAIM_AFTER", timedelta(0))
     never = Pipeline()
     for number in range(6):
-        never.tell(number, [number])
+        never.set_events(number, [number])
     never.run(0, 6, stages=upstream(stage))
     remaining = [never.copied()]
     never.commits.observer = lambda: remaining.append(never.copied())
@@ -199,10 +199,10 @@ def test_state_dropped_by_concurrent_run_does_not_count_as_empty() -> None:
     """
     dropped = Pipeline()
     for number in range(6):
-        dropped.tell(number, [number])
+        dropped.set_events(number, [number])
     run_with_retention(dropped, 0, 6, "aggregates")
-    dropped.tell(1, [1, 9])
-    whole = dropped.anew(["aggregates"])
+    dropped.set_events(1, [1, 9])
+    whole = dropped.recomputed(["aggregates"])
     text = []
     # The commits and pins from the plan of the second table, which recomputes state, to its own rows.
     for point in range(7, 19):
@@ -231,7 +231,7 @@ def test_state_read_by_other_stages_expires_after_they_ran(stage: str) -> None:
     stored, dropped = Pipeline(), Pipeline()
     for lake, retained in ((stored, None), (dropped, 8)):
         for number in range(12):
-            lake.tell(number, [number])
+            lake.set_events(number, [number])
         lake.run(0, 12, retention=retained, stages=upstream(stage))
     for node, row in stored.state().items():
         if node.table == f"{stage}s":
@@ -242,7 +242,7 @@ def test_state_expired_before_others_read_it_is_recomputed_or_blocks() -> None:
     """The frames are new, over a block whose old granules have expired."""
     lake = Pipeline(WITHOUT_FRAMES)
     for number in range(12):
-        lake.tell(number, [number])
+        lake.set_events(number, [number])
     lake.run(0, 12, retention=4, stages=["aggregates"])
     lake.specify(STREAM)
     lake.run(6, 12, repair_window=0, retention=4)
@@ -252,7 +252,7 @@ def test_state_expired_before_others_read_it_is_recomputed_or_blocks() -> None:
     assert {node.stage for node in causes} == {"frames", "fills"}
     assert any(" has expired: run aggregates over that hour again" in str(cause) for cause in causes.values())
     lake.run(0, 12, retention=4)
-    stored = lake.anew()
+    stored = lake.recomputed()
     for node, row in stored.state().items():
         assert lake.state()[node].digest == row.digest, node
         if node.table in ("frames", "fills"):
@@ -272,7 +272,7 @@ class Events:
 
     def happen(self, lake: Pipeline) -> None:
         if self.outside is None:
-            lake.tell(self.hour, self.values, self.complete, self.held, self.asked)
+            lake.set_events(self.hour, self.values, self.complete, self.held, self.asked)
         else:
             lake.outside.setdefault(self.outside, {})[at(self.hour)] = sum(self.values)
 
@@ -361,7 +361,7 @@ def assert_kept(
     """Assert that fresh rows equal those of one run over everything. Other hours are too far from the run,
     which reports them, or wait for quarantined ones.
     """
-    truth = lake.anew(stages)
+    truth = lake.recomputed(stages)
     expected, result = truth.state(), lake.state()
     fresh, stale = lake.fresh(), lake.stale()
     lake.assert_ledger_true()
@@ -398,9 +398,9 @@ def test_any_history_equals_one_run(stage: str, turns: list[Turn], last: int) ->
         assert_kept(lake, turn, outcomes, stages)
     lake.specify(STREAM)
     for number in range(HOURS):
-        lake.tell(number, [number])
+        lake.set_events(number, [number])
     lake.run(0, HOURS, 0, last, stages=stages)
-    truth = lake.anew(stages)
+    truth = lake.recomputed(stages)
     for node, required in truth.ledger.snapshot().items():
         entry = lake.ledger.snapshot()[node]
         held = entry.state_before_claim()

@@ -80,7 +80,7 @@ def test_fresh_hours_have_fresh_inputs_down_to_events_for_any_history(turns: lis
             case "run":
                 lake.run(first, first + second, repair_window=1, stages=third)
             case "events":
-                lake.tell(first, [second], complete=third)
+                lake.set_events(first, [second], complete=third)
             case "outside":
                 lake.outside[first][at(second)] = third
             case "specify":
@@ -94,7 +94,7 @@ def test_reason_names_the_upstream_change() -> None:
     initial(lake)
     lake.run(0, 3)
     assert all(freshness(lake).root(node) is None for node in nodes(lake))
-    lake.tell(2, [1, 2, 3])
+    lake.set_events(2, [1, 2, 3])
     result = freshness(lake)
     frames = PartitionKey("frames", "busy", "frames", at(2))
     granules = PartitionKey("aggregates", "site", "granules", at(2))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.crash_states import Side, killed_at, watched
-from tests.support.stream_harness import WEB, Standing, StreamHarness, hour, line
+from tests.support.stream_harness import WEB, PartitionSummary, StreamHarness, hour, line
 from transom.app.freshness import freshness_of
 from transom.cli.explain_hour import HourExplanation
 
@@ -42,7 +42,7 @@ def stale(harness: StreamHarness) -> set[int]:
     return {moment.hour for moment in freshness_of(harness.stream, harness.snapshot()).stale("ingest")}
 
 
-def in_hour(harness: StreamHarness, number: int) -> list[tuple[str, Standing]]:
+def in_hour(harness: StreamHarness, number: int) -> list[tuple[str, PartitionSummary]]:
     moment = f"T{number:02}:00"
     return sorted((name, standing) for name, standing in harness.state().items() if name.endswith(moment))
 

@@ -96,7 +96,7 @@ def test_few_rows_of_spark_are_written_by_the_driver(size: int | None, few: bool
 LINES = Table("lines", {"hour": "timestamp", "time": "timestamp"}, ("hour",), frozenset())
 
 
-class Shelf:
+class LineTable:
     """A table of lines, written without Spark."""
 
     def __init__(self, root: Path) -> None:
@@ -130,7 +130,7 @@ class Shelf:
 
 
 def test_write_of_rows_or_parts_replaces_its_hours_and_records_its_token(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = LineTable(tmp_path)
     shelf.write(shelf.rows(1, 2, 3, 4), range(1, 5), 1)
     # Hour 2 has no rows: those that a killed run left are deleted.
     shelf.write(shelf.parts(1, 1), (1, 2), 2)

@@ -128,7 +128,7 @@ def test_table_repaired_by_two_runs_at_once_is_repaired_once(
     table = Table.load("files")
     opened = iter([True])
 
-    class Met(DeltaTable):
+    class RepairedMeanwhile(DeltaTable):
         """A table that another run repairs as soon as this one has opened it."""
 
         def __init__(self, uri: str) -> None:
@@ -136,7 +136,7 @@ def test_table_repaired_by_two_runs_at_once_is_repaired_once(
             if next(opened, False):
                 create(str(tmp_path), table)
 
-    monkeypatch.setattr(tables, "DeltaTable", Met)
+    monkeypatch.setattr(tables, "DeltaTable", RepairedMeanwhile)
     create(str(tmp_path), table)
     assert retention(tmp_path) == ("false", 1)
 

@@ -48,7 +48,7 @@ class Kill:
         return f"{self.stage} after {self.commits} commits{', writing' if self.writing else ''}"
 
 
-class Siege:
+class AttackedLake:
     """A lake, its landing folder, and the attacks on them."""
 
     def __init__(self, folder: Path, stream: str, lines: Mapping[datetime, Sequence[str]], seed: int) -> None:
@@ -159,7 +159,7 @@ class Siege:
         text = "".join(self.lines[hour][part]) + more
         self.landing.put(self.path(hour, name), gzip.compress(text.encode(), mtime=0))
 
-    def happens(self, hour: datetime) -> None:
+    def change_files(self, hour: datetime) -> None:
         """Change the files of an hour at random; at least one of them has other content afterwards."""
         again = self.path(hour, ".again")
         match self.rng.choice(("grown", "changed", "twice", "again", "more")):

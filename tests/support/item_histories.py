@@ -46,7 +46,7 @@ def texts_of(item: bytes, columns: Sequence[str]) -> list[bytes]:
     return texts
 
 
-def told(
+def item_rows(
     harness: StreamHarness, table: str, block: str, item: Iterable[str]
 ) -> Iterator[tuple[Event, Event]]:
     """Return the rows of a table by item, end of the window, whether it is watched, and its change."""

@@ -57,7 +57,7 @@ def files(number: int, observed: int, expected: int = 1) -> CheckResult:
     return CheckResult(node(number), "files_expected", "incomplete", observed, required, observed >= expected)
 
 
-def told(result: Iterable[Finding]) -> list[str]:
+def as_lines(result: Iterable[Finding]) -> list[str]:
     return [str(finding) for finding in result]
 
 

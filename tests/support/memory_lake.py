@@ -84,7 +84,7 @@ def digest(rows: Iterable[Row]) -> str:
     return f"{len(text)}:{hashlib.sha256(repr(text).encode()).hexdigest()[:16]}"
 
 
-class Kept(Ledger):
+class MemoryLedger(Ledger):
     """A ledger in memory."""
 
     def __init__(self, commits: "Commits") -> None:
@@ -160,7 +160,7 @@ class Commits:
             by()
 
 
-class Shelves(Store):
+class MemoryStore(Store):
     """Tables in memory, version by version."""
 
     def __init__(self, commits: Commits) -> None:
@@ -255,7 +255,7 @@ class Outside:
         }
 
 
-class Tray:
+class MemorySpool:
     """Replaces a spool."""
 
     def __init__(self, store: Store, table: Table, shares: Sequence[BlockTask], hours: int) -> None:
@@ -319,7 +319,7 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
         outside: external tables and streams, as in `Outside`.
     """
     instead: dict[str, object] = {
-        "DataFrame": Rows, "StagedOutput": Tray, "PinnedTables": Pinned,
+        "DataFrame": Rows, "StagedOutput": MemorySpool, "PinnedTables": Pinned,
         "_in": within,
         "hash_rows": lambda step, rows: rows,
         "ExternalSources": lambda root, declared: Outside(outside, declared),
@@ -463,11 +463,11 @@ class EventLake:
 
     def __init__(self) -> None:
         self.commits = Commits()
-        self.ledger, self.store = Kept(self.commits), Shelves(self.commits)
+        self.ledger, self.store = MemoryLedger(self.commits), MemoryStore(self.commits)
         self.outside: dict[str, dict[datetime, int]] = {}
         self.runs = 0
 
-    def tell(
+    def set_events(
         self,
         number: int,
         values: Iterable[int],
@@ -567,7 +567,7 @@ class Lake(EventLake):
         """Run the stage over some hours, in chunks."""
         return self.refreshed(self.toy.stage(), start, end, repair_window, chunk, retention)
 
-    def anew(self) -> "Lake":
+    def recomputed(self) -> "Lake":
         """Return a new lake with the same events, in which the stage has run once over all of them."""
         lake = Lake(replace(self.toy, computed=[], passes=[]))
         lake.take_events(self)

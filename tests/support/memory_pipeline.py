@@ -287,7 +287,7 @@ class Pipeline(EventLake):
         copy.store.tokens = dict(self.store.tokens)
         return copy
 
-    def anew(self, stages: Collection[str] = STAGES[1:]) -> "Pipeline":
+    def recomputed(self, stages: Collection[str] = STAGES[1:]) -> "Pipeline":
         """Return a new lake with the same events, in which some stages have run once over all of them."""
         lake = Pipeline(self.stream, self.at_most, self.at_least)
         lake.take_events(self)

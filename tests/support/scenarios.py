@@ -135,7 +135,7 @@ class Landing:
         self._former: dict[str, list[bytes]] = {}
         self._clock = 0
 
-    def happens(self, what: Happening) -> None:
+    def apply(self, what: Happening) -> None:
         """Apply the change. If no file exists, one lands instead."""
         path, other = (
             _path(what.stretch, what.hour, what.name),
@@ -278,8 +278,8 @@ def assert_histories_leave_no_trace(
         limit = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
         with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", limit):
             day, landing = lived(history, make, folder / f"{number}-lived", kinds)
-            again_run = told_anew(day, landing, make, folder / f"{number}-anew")
-        day.assert_same(again_run)
+            recomputed = recomputed_lake(day, landing, make, folder / f"{number}-anew")
+        day.assert_same(recomputed)
         if number % 5 in (0, 4):
             day.assert_ledger_true()
 
@@ -300,14 +300,14 @@ def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tu
     (folder / "landing/web").mkdir(parents=True)
     for happenings, run in history.steps:
         for what in happenings:
-            landing.happens(what)
+            landing.apply(what)
         landing.noted()
         with _befalling(run, make, landing, folder, kinds):
             _run(day, run.stages, run.start, run.end)
         kinds.update(f"file {row['status']}" for row in _files(day))
         kinds.update(f"hour {entry.status}" for entry in day.snapshot().values())
     for what in history.last:
-        landing.happens(what)
+        landing.apply(what)
     landing.mended()
     landing.noted()
     _run(day, ("ingest", "aggregates"), 0, HOURS)
@@ -316,7 +316,7 @@ def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tu
     return day, landing
 
 
-def told_anew(
+def recomputed_lake(
     day: StreamHarness, landing: Landing, make: Make, folder: Path, whole: Interval = DAY
 ) -> StreamHarness:
     """Return a new lake with the expected result of a history."""
@@ -327,14 +327,14 @@ def told_anew(
             first[str(row["path"])] = next(
                 raw for raw in raws if _broken(raw) == (row["incomplete_reason"] is not None)
             )
-    again_run, shown = make(folder), Landing(folder)
+    recomputed, shown = make(folder), Landing(folder)
     (folder / "landing/web").mkdir(parents=True)
     if first != landing.there:
         shown.show(first)
-        run_chunk("ingest", again_run.context_of(whole))
+        run_chunk("ingest", recomputed.context_of(whole))
     shown.show(landing.there)
-    again_run.run_over(whole)
-    return again_run
+    recomputed.run_over(whole)
+    return recomputed
 
 
 def _run(day: StreamHarness, stages: Sequence[str], start: int, end: int) -> None:
@@ -359,7 +359,7 @@ def _befalling(run: Run, make: Make, landing: Landing, folder: Path, kinds: Coun
             return
         kinds[f"run {run.befalls}"] += 1
         for what in run.meanwhile:
-            landing.happens(what)
+            landing.apply(what)
         landing.noted()
         if run.befalls == "killed":
             raise Killed

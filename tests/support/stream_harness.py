@@ -82,7 +82,7 @@ def clock(rows: DataFrame) -> set[int]:
     return {row[0] for row in rows.select(F.hour("hour")).distinct().collect()}
 
 
-class Standing(NamedTuple):
+class PartitionSummary(NamedTuple):
     """The ledger's state of a partition."""
 
     status: str
@@ -167,7 +167,7 @@ class StreamHarness:
         """Return the rows of a table, read without Spark."""
         return read_rows(DeltaTable(f"{self.root}/{name}"))
 
-    def state(self) -> Mapping[str, Standing]:
+    def state(self) -> Mapping[str, PartitionSummary]:
         """Return what the promise covers: the ledger's state of every partition, without the run."""
         snapshot = self.snapshot()
         observed: dict[PartitionKey, list[CheckResult]] = {node: [] for node in snapshot}
@@ -175,7 +175,7 @@ class StreamHarness:
             for verdict in self.ledger.checks(snapshot, stage, {node.hour for node in snapshot}):
                 observed[verdict.partition].append(verdict)
         return {
-            f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": Standing(
+            f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": PartitionSummary(
                 entry.status,
                 entry.complete,
                 entry.digest,

@@ -20,7 +20,7 @@ Ask = Callable[..., Result]
 OTHERWISE = "the stream's file says something else of what shapes it than when it was computed"
 
 
-def said(run: Ask, lake: Lake, hour: str) -> list[str]:
+def explanation(run: Ask, lake: Lake, hour: str) -> list[str]:
     """Return the lines after the first, which names stream, hour and lake: first the reasons, then the files
     and the command that stand before them.
     """
@@ -41,7 +41,7 @@ def command(lake: Lake, start: str, end: str) -> str:
 def test_fresh_hour_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    assert said(run, lake, "2015-05-17T02:00") == [
+    assert explanation(run, lake, "2015-05-17T02:00") == [
         "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
         "  aggregates traffic, granules: published, 1 row, by run b, 2015-05-20 12:01",
         "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
@@ -50,7 +50,7 @@ def test_fresh_hour_is_explained(run: Ask, lake: Lake) -> None:
 
 def test_hour_not_requested_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    assert said(run, lake, "2015-05-18T00:00") == [
+    assert explanation(run, lake, "2015-05-18T00:00") == [
         "  ingest: nobody has asked for it, so it counts as empty",
         "  aggregates: nobody has asked for it, so it counts as empty",
         "  to run it:",
@@ -60,7 +60,7 @@ def test_hour_not_requested_is_explained(run: Ask, lake: Lake) -> None:
 
 def test_hour_stopped_by_a_gate_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    assert said(run, lake, "2015-05-17T00:00") == [
+    assert explanation(run, lake, "2015-05-17T00:00") == [
         "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
         "  aggregates: stale: ingest has been asked for it, and aggregates has not run since",
         "  to run it:",
@@ -86,7 +86,7 @@ def test_changed_rows_are_named_with_their_hours(run: Ask, lake: Lake) -> None:
     lake.ingest(range(4))
     lake.aggregate(range(4))
     lake.ingest([1], "c", 2, digest="2:9")
-    assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
+    assert explanation(run, lake, "2015-05-17T01:00")[1:-2] == [
         "  aggregates traffic, granules: published, stale, 1 row, by run b, 2015-05-20 12:01",
         "    the events of 2015-05-17T01:00 have changed since it was computed from them",
         "  aggregates traffic, aggregates: published, stale, 1 row, by run b, 2015-05-20 12:01",
@@ -101,7 +101,7 @@ def test_changed_specification_or_version_is_named(
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("n: count", "m: count"))
     monkeypatch.setattr("transom.features.aggregates.stage.VERSION", 99)
-    lines = said(run, lake, "2015-05-17T01:00")
+    lines = explanation(run, lake, "2015-05-17T01:00")
     assert lines[2:4] == [
         f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "
         "of a column",
@@ -137,7 +137,7 @@ def test_changed_block_names_changed_fields_and_its_aggregates_are_stale(
     stale = "published, stale" if granules else "published"
     state = "the granules of 2015-05-17T00:00 to 2015-05-17T02:00 that it is computed from are stale"
     reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
-    assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
+    assert explanation(run, lake, "2015-05-17T01:00")[1:-2] == [
         f"  aggregates traffic, granules: {stale}, {by}",
         *([f"    {OTHERWISE}: {granules}"] if granules else []),
         f"  aggregates traffic, aggregates: published, stale, {by}",
@@ -148,7 +148,7 @@ def test_changed_block_names_changed_fields_and_its_aggregates_are_stale(
 def test_changed_rules_of_reading_files_are_named(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.file.write_text(WEB + "extra_fields: keep\n")
-    assert said(run, lake, "2015-05-17T00:00")[1] == (
+    assert explanation(run, lake, "2015-05-17T00:00")[1] == (
         f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
         "`source.path`, `zone` or `event_time_range`, `columns`, `time`, `extra_fields`, `unique` or a check "
         "or a waiver that decides whether files are complete"
@@ -163,7 +163,7 @@ def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     ]
     node = partition_of("events", at(0))
     lake.ledger.claim("ingest", [node], "r ingest")
-    assert said(run, lake, hours[0])[1:] == [
+    assert explanation(run, lake, hours[0])[1:] == [
         "    a run has begun to write it and has not published it: it is at work, or was killed",
         "  aggregates: not computed yet; run r ingest is at work, or was killed",
         waits[0].format("r ingest"),
@@ -172,7 +172,7 @@ def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     granules = PartitionKey("aggregates", "traffic", "granules", at(0))
     lake.ledger.claim("aggregates", [granules], "r aggregate")
-    assert said(run, lake, hours[0])[3:] == [
+    assert explanation(run, lake, hours[0])[3:] == [
         "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
         waits[0].format("r aggregate"),
         waits[1],
@@ -180,7 +180,7 @@ def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     # Nothing is being written between its two tables.
     finished = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
     lake.ledger.publish("aggregates", {granules: finished}, "r aggregate")
-    assert said(run, lake, hours[0])[-3:] == [
+    assert explanation(run, lake, hours[0])[-3:] == [
         "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
         waits[0].format("r aggregate"),
         waits[1],
@@ -193,7 +193,7 @@ def test_hour_with_state_alone_is_explained(run: Ask, lake: Lake) -> None:
     lake.aggregate([1])
     granules = PartitionKey("aggregates", "traffic", "granules", at(0))
     lake.run("b", "aggregates", {granules: replace(lake.ledger.snapshot()[replace(granules, hour=at(1))])})
-    assert "  aggregates traffic, aggregates: stale: it has not been computed" in said(
+    assert "  aggregates traffic, aggregates: stale: it has not been computed" in explanation(
         run, lake, "2015-05-17T00:00"
     )
 
@@ -202,7 +202,7 @@ def test_missing_input_of_a_window_is_named(run: Ask, lake: Lake) -> None:
     lake.ingest([1])
     lake.aggregate([1])
     lake.ingest([0], "c", 2)
-    assert said(run, lake, "2015-05-17T01:00")[3:-2] == [
+    assert explanation(run, lake, "2015-05-17T01:00")[3:-2] == [
         "    the granules of 2015-05-17T00:00, which it reads, have not been computed"
     ]
 
@@ -212,7 +212,7 @@ def test_block_added_later_is_explained(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(1))
     lake.file.write_text(WEB + "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n")
     stale = "stale: the block has come since the hour was computed"
-    assert said(run, lake, "2015-05-17T00:00")[2:] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[2:] == [
         f"  aggregates more, granules: {stale}",
         "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
         f"  aggregates more, aggregates: {stale}",
@@ -254,7 +254,7 @@ def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(2))
 
     def files_and_advice(hour: int) -> list[str]:
-        lines = said(run, lake, f"2015-05-17T0{hour}:00")
+        lines = explanation(run, lake, f"2015-05-17T0{hour}:00")
         return [line.strip() for line in lines if line.startswith("  file") or line.endswith(":")]
 
     mend = "mend the data, or accept the value in the stream's file, then run:"
@@ -268,14 +268,16 @@ def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
     removed = f"{quarantined}; gone; the next run forgets it"
     assert files_and_advice(1) == [removed, "to run it:"]
     assert files_and_advice(0) == [f"file {names[1]}: gone; its rows stay", removed, "to run it:"]
-    assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T02:00")
+    assert explanation(run, lake, "2015-05-17T00:00")[-1] == command(
+        lake, "2015-05-17T00:00", "2015-05-17T02:00"
+    )
 
 
 def test_hour_of_several_specifications_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = partition_of("events", at(1))
     lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], input_hashes=None)})
-    assert said(run, lake, "2015-05-17T01:00")[:2] == [
+    assert explanation(run, lake, "2015-05-17T01:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         "    what it was made of cannot be told: rows of several specifications, or of a killed run",
     ]
@@ -316,7 +318,7 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
     lake.run("b", "aggregates", blocked)
     fresh = replace(PartitionState("published", "b"), digest="1:3", rows=1)
     lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "granules", at(2)): fresh})
-    lines = said(run, lake, "2015-05-17T02:00")
+    lines = explanation(run, lake, "2015-05-17T02:00")
     assert lines[-5:] == [
         "  aggregates traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
         f"    not computed: {texts}",
@@ -326,7 +328,7 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
     ]
     missed = {"hour": "2015-05-17T01:00", "stage": "ingest", "check": "rejected_share", "observed": 0.51}
     lake.file.write_text(WEB + f"waivers: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
-    lines = said(run, lake, "2015-05-17T01:00")
+    lines = explanation(run, lake, "2015-05-17T01:00")
     assert (
         "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.512: `observed` "
         "must have every digit"
@@ -348,11 +350,11 @@ def test_incomplete_hours_and_killed_runs_are_explained(run: Ask, lake: Lake) ->
     stored = lake.ledger.snapshot()[node]
     missing = replace(stored, complete=False, reason="files_expected: observed 0, expected at least 1")
     lake.run("a", "ingest", {node: missing})
-    assert "    something is missing: files_expected: observed 0, expected at least 1" in said(
+    assert "    something is missing: files_expected: observed 0, expected at least 1" in explanation(
         run, lake, "2015-05-17T00:00"
     )
     lake.ledger.claim("ingest", [node], "killed")
-    assert said(run, lake, "2015-05-17T00:00")[:2] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: writing, 1 row, by run killed",
         "    a run has begun to write it and has not published it: it is at work, or was killed",
     ]
@@ -362,7 +364,7 @@ def test_block_that_reads_other_hours_is_explained(run: Ask, lake: Lake) -> None
     lake.ingest(range(2))
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("RANGES 2", "RANGES 3"))
-    assert said(run, lake, "2015-05-17T01:00")[3] == (
+    assert explanation(run, lake, "2015-05-17T01:00")[3] == (
         f"    {OTHERWISE}: `levels`, `fit`, `aging` or the type or resolution of a column"
     )
 
@@ -372,7 +374,7 @@ def test_control_characters_of_a_log_are_escaped(run: Ask, lake: Lake) -> None:
     node = partition_of("events", at(0))
     missing = replace(lake.ledger.snapshot()[node], complete=False, reason="a\x1b[31m.log: cut")
     lake.run("a", "ingest", {node: missing})
-    assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
+    assert "    something is missing: a\\x1b[31m.log: cut" in explanation(run, lake, "2015-05-17T00:00")
 
 
 def test_new_file_of_the_hour_is_named(run: Ask, lake: Lake) -> None:
@@ -382,7 +384,7 @@ def test_new_file_of_the_hour_is_named(run: Ask, lake: Lake) -> None:
     folder.mkdir()
     (folder / "access.00.log").write_text("a line\n")
     (folder / "access.01.log").write_text("a line of another hour\n")
-    lines = said(run, lake, "2015-05-17T00:00")
+    lines = explanation(run, lake, "2015-05-17T00:00")
     assert lines[3:] == [
         "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it",
         "  to run it:",
@@ -399,17 +401,17 @@ def test_expected_missing_files_are_named(run: Ask, lake: Lake) -> None:
     folder = lake.folder / "landing/web/2015-05-17"
     folder.mkdir()
     missing = "  file landing/web/2015-05-17/{host}.02*.log: expected, {} of 2 are there"
-    assert missing.replace("{}", "0") in said(run, lake, "2015-05-17T00:00")
+    assert missing.replace("{}", "0") in explanation(run, lake, "2015-05-17T00:00")
     (folder / "a.02.log").write_text("a line\n")
-    assert missing.replace("{}", "1") in said(run, lake, "2015-05-17T00:00")
+    assert missing.replace("{}", "1") in explanation(run, lake, "2015-05-17T00:00")
     (folder / "b.02.log").write_text("a line\n")
-    assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T00:00"))
+    assert not any("expected, " in said_line for said_line in explanation(run, lake, "2015-05-17T00:00"))
     lake.file.write_text(berlin.replace("expected_files: 2", "expected_files: 1"))
-    assert "  file landing/web/2015-05-17/{host}.03*.log: expected, not there" in said(
+    assert "  file landing/web/2015-05-17/{host}.03*.log: expected, not there" in explanation(
         run, lake, "2015-05-17T01:00"
     )
     lake.file.write_text(berlin + "until: 2015-05-17T01:00\n")
-    assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T01:00"))
+    assert not any("expected, " in said_line for said_line in explanation(run, lake, "2015-05-17T01:00"))
 
 
 def test_run_is_advised_only_once_the_missing_file_exists(run: Ask, lake: Lake) -> None:
@@ -425,7 +427,7 @@ def test_run_is_advised_only_once_the_missing_file_exists(run: Ask, lake: Lake) 
     lacking = replace(stored, run_id="late", complete=False, reason=cause, reasons=causes)
     lake.run("late", "ingest", {node: lacking})
     lake.aggregate(range(2))
-    lines = said(run, lake, "2015-05-17T01:00")
+    lines = explanation(run, lake, "2015-05-17T01:00")
     assert f"    something is missing: {cause}" in lines
     assert (
         "    if it never comes, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, "
@@ -439,7 +441,7 @@ def test_run_is_advised_only_once_the_missing_file_exists(run: Ask, lake: Lake) 
     folder = lake.folder / "landing/web/2015-05-17"
     folder.mkdir()
     (folder / "access.01.log").write_text("a line\n")
-    assert said(run, lake, "2015-05-17T01:00")[-2] == "  to run it:"
+    assert explanation(run, lake, "2015-05-17T01:00")[-2] == "  to run it:"
 
 
 def test_new_file_without_an_hour_in_its_name_is_named(run: Ask, lake: Lake) -> None:
@@ -448,7 +450,7 @@ def test_new_file_without_an_hour_in_its_name_is_named(run: Ask, lake: Lake) -> 
     lake.aggregate(range(1))
     (lake.folder / "landing/web/access.log.1").write_text("a line of another log\n")
     (lake.folder / "landing/web/access.1.log").write_text("a line\n")
-    assert said(run, lake, "2015-05-17T00:00")[3:] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[3:] == [
         "  file landing/web/access.1.log: new, no run has seen it; its hours are known when it is read",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
@@ -500,7 +502,7 @@ def test_files_with_remarks_are_reported_and_hours_stay_fresh(run: Ask, lake: La
         "`source: {name_time: end, covers: ...}`"
     )
     for hour, remarks in (("00", []), ("01", [equal]), ("02", [early])):
-        lines = said(run, lake, f"2015-05-17T{hour}:00")
+        lines = explanation(run, lake, f"2015-05-17T{hour}:00")
         assert [line for line in lines if line.startswith("  files: ")] == [
             f"  files: {of}" for of in remarks
         ]
@@ -530,7 +532,7 @@ def test_missing_file_of_a_period_is_named(run: Ask, lake: Lake) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
     missing = "file landing/web/2015-05-17/access.0100*.log: expected, not there; of 00:40 to 01:00"
-    assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")
+    assert f"  {missing}" in explanation(run, lake, "2015-05-17T00:00")
 
 
 def test_advice_is_first_and_each_cause_is_reported_once(run: Ask, lake: Lake) -> None:

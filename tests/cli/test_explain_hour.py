@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
-from tests.cli.test_explain import OTHERWISE, command, said
+from tests.cli.test_explain import OTHERWISE, command, explanation
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
@@ -31,12 +31,12 @@ def test_files_are_not_examined_for_a_lake_of_try(run: Ask, lake: Lake) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("a line\n")
     lake.ingest(range(1), trigger="try")
-    reported = said(run, lake, "2015-05-17T00:00")
+    reported = explanation(run, lake, "2015-05-17T00:00")
     assert [line for line in reported if "file" in line] == [
         "  files: not looked at, as `transom try` has made this lake"
     ]
     lake.ingest(range(1), name="b", minute=1)
-    reported = said(run, lake, "2015-05-17T00:00")
+    reported = explanation(run, lake, "2015-05-17T00:00")
     assert [line for line in reported if "file" in line and "lake" not in line] == [
         "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it"
     ]
@@ -64,7 +64,7 @@ def test_inputs_that_are_no_table_are_named(run: Ask, lake: Lake, name: str, tex
     lake.ingest(range(1))
     inputs: Mapping[str, str] = lake.ledger.snapshot()[partition_of("events", at(0))].input_hashes or {}
     put(lake, partition_of("events", at(0)), input_hashes={**inputs, name: "other"})
-    assert said(run, lake, "2015-05-17T00:00")[:2] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         f"    {texts}",
     ]
@@ -75,7 +75,7 @@ def test_table_that_is_no_longer_read_is_named(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(1))
     inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].input_hashes or {}
     put(lake, granules(0), 1, input_hashes={**inputs, "frames": "some"})
-    assert said(run, lake, "2015-05-17T00:00")[1:3] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[1:3] == [
         f"  aggregates traffic, granules: published, stale, {BY_B}",
         "    it was computed from the frames, which it does not read now",
     ]
@@ -87,7 +87,7 @@ def test_changed_time_from_captures_is_named(run: Ask, lake: Lake) -> None:
     lake.file.write_text(text)
     lake.ingest(range(1))
     lake.file.write_text(text + "extra_fields: keep\n")
-    assert said(run, lake, "2015-05-17T00:00")[1] == (
+    assert explanation(run, lake, "2015-05-17T00:00")[1] == (
         f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
         "`source.path`, `zone` or `event_time_range`, `columns`, `time`, `extra_fields`, `unique` or a check "
         "or a waiver that decides whether files are complete"
@@ -101,7 +101,7 @@ def test_removed_block_is_stale_in_both_commands(run: Ask, lake: Lake) -> None:
     more = replace(lake.ledger.snapshot()[granules(0)], run_id="m")
     lake.run("m", "aggregates", {replace(granules(0), block="more"): more}, 2)
     lake.file.write_text(WEB)
-    assert said(run, lake, "2015-05-17T00:00")[1:] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[1:] == [
         f"  aggregates traffic, granules: published, {BY_B}",
         f"  aggregates traffic, aggregates: published, {BY_B}",
         "  aggregates more, granules: published, stale, 1 row, by run m, 2015-05-20 12:02",
@@ -116,7 +116,7 @@ def test_input_hours_written_since_are_named_and_run(run: Ask, lake: Lake) -> No
     lake.ingest(range(3))
     lake.aggregate(range(3))
     put(lake, granules(1), 2, digest="2:4", run_id="c 3")
-    lines = said(run, lake, "2015-05-17T02:00")
+    lines = explanation(run, lake, "2015-05-17T02:00")
     assert lines[3] == "    the granules of 2015-05-17T01:00 have changed since it was computed from them"
     assert lines[-1] == command(lake, "2015-05-17T01:00", "2015-05-17T03:00")
 
@@ -127,7 +127,7 @@ def test_chunk_is_named_by_its_run(run: Ask, lake: Lake) -> None:
     chunk = replace(lake.ledger.snapshot()[node], run_id="long run 2")
     lake.ledger.claim("ingest", [node], "long run 2")
     lake.ledger.publish("ingest", {node: chunk}, "long run 2")
-    assert said(run, lake, "2015-05-17T00:00")[0] == (
+    assert explanation(run, lake, "2015-05-17T00:00")[0] == (
         "  ingest events: published, 1 row, by run long run 2, 2015-05-20 12:00"
     )
 
@@ -139,7 +139,7 @@ def test_hour_with_events_of_other_files_is_explained(run: Ask, lake: Lake) -> N
     lake.ledger.publish(
         "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, requested=False)}, "r"
     )
-    assert said(run, lake, "2015-05-17T05:00")[:2] == [
+    assert explanation(run, lake, "2015-05-17T05:00")[:2] == [
         "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
         "it",
         "  aggregates: nobody has asked for it, so it counts as empty",
@@ -152,7 +152,7 @@ def test_incomplete_hour_is_reported_with_its_cause(run: Ask, lake: Lake) -> Non
     put(lake, partition_of("events", at(0)), complete=False, reason=cause)
     lake.aggregate(range(1))
     put(lake, granules(0), 1, complete=False, reason="incomplete hours, first 2015-05-17T00:00")
-    assert said(run, lake, "2015-05-17T00:00")[:5] == [
+    assert explanation(run, lake, "2015-05-17T00:00")[:5] == [
         "  ingest events: published, incomplete, 1 row, by run a, 2015-05-20 12:00",
         f"    something is missing: {cause}",
         f"  aggregates traffic, granules: published, incomplete, {BY_B}",
@@ -169,7 +169,9 @@ def test_five_causes_are_listed_and_the_others_counted(run: Ask, lake: Lake) -> 
         put(lake, granules(number), 1, status="quarantined", complete=False, reason=f"sum {number}")
     put(lake, aggregates(7), 1, status="blocked", complete=False, reason="c")
     because = [
-        line for line in said(run, lake, "2015-05-17T07:00") if "  and for" in line or "because" in line
+        line
+        for line in explanation(run, lake, "2015-05-17T07:00")
+        if "  and for" in line or "because" in line
     ]
     assert because == [
         *(f"    because aggregates traffic 2015-05-17T0{n}:00 is quarantined: sum {n}" for n in range(5)),
@@ -185,7 +187,7 @@ def test_running_run_is_reported_before_quarantined_hours(run: Ask, lake: Lake) 
         "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, file="a.log")], "a"
     )
     lake.ledger.claim("aggregates", [granules(0)], "r")
-    assert said(run, lake, "2015-05-17T00:00") == [
+    assert explanation(run, lake, "2015-05-17T00:00") == [
         "  ingest events: quarantined, 1 row, by run a, 2015-05-20 12:00",
         "    withheld, what was published before stays: a.log: few",
         "  aggregates traffic, granules: writing, 0 rows, by run r",
@@ -200,7 +202,7 @@ def test_missing_landing_folder_is_reported(run: Ask, lake: Lake, monkeypatch: p
     lake.ingest(range(1))
     lake.aggregate(range(1))
     monkeypatch.setenv("TRANSOM_LANDING", "nowhere://x")
-    assert said(run, lake, "2015-05-17T00:00")[3].startswith(
+    assert explanation(run, lake, "2015-05-17T00:00")[3].startswith(
         "  files: not looked at: source.path: nowhere://x/landing/web"
     )
 
@@ -218,13 +220,13 @@ def test_waiting_conflicting_and_differently_read_files_are_named(run: Ask, lake
     ]
     lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in reported)
     removed = "gone; the next run forgets it"
-    lines = said(run, lake, "2015-05-17T02:00")
+    lines = explanation(run, lake, "2015-05-17T02:00")
     assert lines[3:] == [
         f"  file {folder}.00.log: waiting: for 02; {removed}",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T03:00"),
     ]
-    assert said(run, lake, "2015-05-17T01:00")[3:] == [
+    assert explanation(run, lake, "2015-05-17T01:00")[3:] == [
         f"  file {folder}.01.log: conflict: it differs; {removed}",
         f"  file {folder}.02.log: quarantined: few; {removed}",
         "  to run it:",
@@ -241,9 +243,11 @@ def test_all_hours_of_a_differently_read_file_are_explained(run: Ask, lake: Lake
     os.utime(path, (1e9, 1e9))
     name = str(path.relative_to(lake.folder))
     lake.files([file_row(lake, name, at(0), when, status="ingested", source_id="s", hours=(at(0), at(2)))])
-    assert said(run, lake, "2015-05-17T00:00")[3:] == []
+    assert explanation(run, lake, "2015-05-17T00:00")[3:] == []
     lake.file.write_text(WEB + "extra_fields: keep\n")
-    assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T03:00")
+    assert explanation(run, lake, "2015-05-17T00:00")[-1] == command(
+        lake, "2015-05-17T00:00", "2015-05-17T03:00"
+    )
 
 
 def test_hour_is_quarantined_as_long_as_one_of_its_files_is_unchanged(run: Ask, lake: Lake) -> None:
@@ -256,12 +260,12 @@ def test_hour_is_quarantined_as_long_as_one_of_its_files_is_unchanged(run: Ask, 
     os.utime(path, (1e9, 1e9))
     names = [f"landing/web/2015-05-17/access.00{end}.log" for end in ("", ".more")]
     lake.files(file_row(lake, name, at(0), when, status="quarantined", status_reason="few") for name in names)
-    assert said(run, lake, "2015-05-17T00:00")[-2] == (
+    assert explanation(run, lake, "2015-05-17T00:00")[-2] == (
         "  mend the data, or accept the value in the stream's file, then run:"
     )
     path.write_text("another line\n")
     os.utime(path, (0, 0))
-    lines = said(run, lake, "2015-05-17T00:00")
+    lines = explanation(run, lake, "2015-05-17T00:00")
     assert (lines[-4].partition("; ")[2], lines[-2]) == (
         "changed, 13 bytes of 1970-01-01 00:00:00 now, 7 of 2001-09-09 01:46:40 when it was read",
         "  to run it:",

@@ -29,11 +29,11 @@ class EventChange:
     hour: int
     values: Sequence[int]
     complete: bool
-    held: bool
-    asked: bool
+    quarantined: bool
+    requested: bool
 
     def happen(self, lake: Lake) -> None:
-        lake.set_events(self.hour, self.values, self.complete, self.held, self.asked)
+        lake.set_events(self.hour, self.values, self.complete, self.quarantined, self.requested)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ RUN = st.builds(
     st.sampled_from([None, None, 4, 7]),
 )  # fmt: skip
 STRUCK = st.none() | st.builds(
-    RunWithFault, st.sampled_from(["kill", "others"]), st.integers(1, 24), st.sampled_from(["before", "after"]),
-    st.lists(TOLD | RUN, max_size=3),
+    RunWithFault, st.sampled_from(["kill", "others"]), st.integers(1, 24),
+    st.sampled_from(["before", "after"]), st.lists(TOLD | RUN, max_size=3),
 )  # fmt: skip
 STEP = st.builds(Step, st.lists(TOLD, max_size=8), st.sampled_from([0] * 8 + [1]), RUN, STRUCK)
 
@@ -247,7 +247,7 @@ def test_incomplete_hour_that_is_quarantined_blocks_later_hours() -> None:
     lake = day([9] * 3)
     lake.set_events(0, [9], complete=False)
     lake.run(0, 3)
-    lake.set_events(0, [9], held=True)
+    lake.set_events(0, [9], quarantined=True)
     lake.run(0, 3)
     assert causes(lake) == ["ingest events 2015-05-17T00:00 is quarantined: bad"] * 3
 

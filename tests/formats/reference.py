@@ -11,7 +11,7 @@ from datetime import datetime
 
 from tests.formats.reference_forms import form_of
 from tests.formats.reference_json import Json
-from tests.formats.reference_lines import Refused, lines, wanted
+from tests.formats.reference_lines import Refused, lines, read_paths
 from tests.formats.reference_values import event_time, value_of
 from transom.formats.record_format import RecordFormat, Span
 
@@ -68,7 +68,7 @@ def read(
         except Refused as refused:
             reading.rejections.append((number, refused.reason, refused.column, refused.detail))
     reading.columns = form.columns
-    selected = wanted(layout)
+    selected = read_paths(layout)
     if isinstance(form, Json):
         selected |= {name for name in brought if any(path.startswith(f"{name}.") for path in selected)}
     reading.unknown = sorted({name[:200] for name in brought - selected})[:100]

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import Protocol
 
 from tests.formats.reference_json import Json
-from tests.formats.reference_lines import LONGEST_LINE, Found, Refused, left, text_of, wanted
+from tests.formats.reference_lines import LONGEST_LINE, Found, Refused, read_paths, text_of, unread_fields
 from transom.formats.delimited import ONCE
 from transom.formats.record_format import RecordFormat
 
@@ -74,7 +74,7 @@ class Apache:
         parts = request.groups() if request else (None, None, None)
         fields |= dict(zip(("method", "path", "protocol"), parts, strict=True))
         shown = fields.keys() - ({"referer", "agent"} if result[8] is None else set())
-        return Found(fields, shown, shown, left(fields, self.layout))
+        return Found(fields, shown, shown, unread_fields(fields, self.layout))
 
 
 class Csv:
@@ -148,7 +148,7 @@ class Csv:
             raise Refused("field_count", len(values), expected=f"{len(self.names)}")
         fields = {name: value or None for name, value in zip(self.names, values, strict=True)}
         names = set(self.names)
-        return Found(fields, names, names if self.named else set(), left(fields, self.layout))
+        return Found(fields, names, names if self.named else set(), unread_fields(fields, self.layout))
 
     def values(self, text: str) -> list[str]:
         if self.delimiter == "blanks":
@@ -192,7 +192,7 @@ class Csv:
 def once(names: list[str], layout: RecordFormat) -> None:
     """Refuses a line under a header that has a name twice which is used."""
     for name in names:
-        if name in wanted(layout) and names.count(name) > 1:
+        if name in read_paths(layout) and names.count(name) > 1:
             raise Refused("ambiguous_header", name, name, ONCE)
 
 
@@ -222,7 +222,7 @@ class ZeekTsv:
         if len(values) != len(self.names):
             raise Refused("field_count", len(values), expected=f"{len(self.names)}")
         fields = {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
-        return Found(fields, set(self.names), set(), left(fields, self.layout))
+        return Found(fields, set(self.names), set(), unread_fields(fields, self.layout))
 
     def value(self, text: str) -> str | None:
         if text == self.unset:
@@ -260,7 +260,7 @@ class Regex:
         if result is None:
             raise Refused("no_match", *self.stop(text))
         fields = {name: value or None for name, value in result.groupdict().items()}
-        return Found(fields, set(fields), set(fields), left(fields, self.layout))
+        return Found(fields, set(fields), set(fields), unread_fields(fields, self.layout))
 
     def stop(self, text: str) -> tuple[str, None, str]:
         """Return the rest after the longest prefix of a line that a prefix of the pattern matches, and the
@@ -375,8 +375,8 @@ class KeyValue:
             raise Refused("no_match", expected=expected)
         given = {name: value for name, value in pairs.items() if name not in own}
         shown = {name for name, value in own.items() if value is not None}
-        fields = dict.fromkeys(wanted(self.layout)) | given | own
-        return Found(fields, shown | given.keys(), shown, left(given | own, self.layout))
+        fields = dict.fromkeys(read_paths(self.layout)) | given | own
+        return Found(fields, shown | given.keys(), shown, unread_fields(given | own, self.layout))
 
 
 class Syscalls:
@@ -410,5 +410,5 @@ class Syscalls:
             raise Refused("no_match", expected=form)
         given = {name: value for name, value in firsts(arguments).items() if name not in own}
         shown = {name for name, value in own.items() if value is not None}
-        fields = dict.fromkeys(wanted(self.layout)) | given | own
-        return Found(fields, shown | given.keys(), shown, left(given | own, self.layout))
+        fields = dict.fromkeys(read_paths(self.layout)) | given | own
+        return Found(fields, shown | given.keys(), shown, unread_fields(given | own, self.layout))

@@ -51,16 +51,18 @@ class Found:
     rest: str | None
 
 
-def wanted(layout: RecordFormat) -> set[str]:
+def read_paths(layout: RecordFormat) -> set[str]:
     """Return every path that a column or the time reads."""
     time = layout.time
     paths = [*time.paths, *time.plus, *(path for more in time.more for path in more)]
     return {*paths, *(path for column in layout.fields for path in column.paths)}
 
 
-def left(fields: Record, layout: RecordFormat) -> str | None:
+def unread_fields(fields: Record, layout: RecordFormat) -> str | None:
     """Return the fields with a value that nothing reads, as JSON."""
-    rest = {name: value for name, value in fields.items() if value is not None and name not in wanted(layout)}
+    rest = {
+        name: value for name, value in fields.items() if value is not None and name not in read_paths(layout)
+    }
     if not rest:
         return None
     return json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

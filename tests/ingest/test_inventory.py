@@ -124,22 +124,22 @@ class Lake:
     def __init__(self) -> None:
         self.files: dict[str, FileRecord] = {}
         self.disk: dict[str, Drop] = {}
-        self.asked: set[datetime] = set()
+        self.requested: set[datetime] = set()
 
     def scene(self, turn: Turn, inventory: Inventory | None = None) -> IngestSnapshot:
         chunk = Interval.of_hour(at(turn.hour))
-        scope = Scope.of(chunk, chunk, HEAL, self.asked)
+        scope = Scope.of(chunk, chunk, HEAL, self.requested)
         names = FileNames(PathPattern(turn.pattern))
         rules = FilePolicy(
             lambda hour: turn.shape,
             turn.shape == "other",
-            lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in self.asked),
+            lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in self.requested),
             lambda path: FileName((), path),
         )
         snapshot = LedgerSnapshot(
             {
                 partition_of("events", hour): PartitionState("published", "a", input_hashes=EXPECTED)
-                for hour in self.asked
+                for hour in self.requested
             }
         )
         pins = PinnedTables(Store(cast(Any, None), ""), {})
@@ -221,7 +221,7 @@ def test_run_with_inventory_decides_as_one_that_looks_at_every_file(
         remaining = [stale_after(scene, of, {}) for scene, of in ((part, files), (whole, expected.files))]
         assert remaining[0] == remaining[1]
         lake.files = expected.files
-        lake.asked |= whole.scope.requested
+        lake.requested |= whole.scope.requested
 
 
 FAR = at(-100)

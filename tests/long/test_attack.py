@@ -129,7 +129,7 @@ class Fate:
                 self.siege.landing.remove(self.path)
                 yield self.hour, "gone"
 
-    def seen(self, files: Files) -> None:
+    def record(self, files: Files) -> None:
         """Record which content of it is published."""
         self.sources.append(files[self.path].source_id if self.path in files else None)
 
@@ -186,7 +186,7 @@ class Attack:
         self.run("ingest", Interval(hour, hour + HOUR))
         files = self.siege.files()
         assert files[fate.path].status == status, (fate.kind, fate.path, hour)
-        fate.seen(files)
+        fate.record(files)
         self.siege.say(f"{fate.kind}: {fate.path} is {status} after the run of {hour:%H:%M}")
 
     def strike(self, stage: str, hour: datetime) -> None:
@@ -242,7 +242,7 @@ def test_day_under_attack_equals_one_run(
         attack.run("ingest", interval)
         for fate in fates:
             if fate.hour == hour:
-                fate.seen(siege.files())
+                fate.record(siege.files())
                 required.append(fate)
         for stage in STAGES[1:]:
             attack.run(stage, interval, spare=True)

@@ -78,9 +78,9 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(stage: str, 
     remaining = [never.copied()]
 
     def copy() -> None:
-        held = remaining[-1]
+        existing = remaining[-1]
         # A pin changes nothing.
-        if never.ledger.version != held.ledger.version or never.store.tokens != held.store.tokens:
+        if never.ledger.version != existing.ledger.version or never.store.tokens != existing.store.tokens:
             remaining.append(never.copied())
 
     never.commits.observer = copy
@@ -266,13 +266,13 @@ class Events:
     hour: int
     values: Sequence[int]
     complete: bool = True
-    held: bool = False
-    asked: bool = True
+    quarantined: bool = False
+    requested: bool = True
     outside: str | None = None
 
     def happen(self, lake: Pipeline) -> None:
         if self.outside is None:
-            lake.set_events(self.hour, self.values, self.complete, self.held, self.asked)
+            lake.set_events(self.hour, self.values, self.complete, self.quarantined, self.requested)
         else:
             lake.outside.setdefault(self.outside, {})[at(self.hour)] = sum(self.values)
 
@@ -366,23 +366,23 @@ def assert_kept(
     fresh, stale = lake.fresh(), lake.stale()
     lake.assert_ledger_true()
     for node in (node for node in expected if node.stage in stages):
-        required, held = expected[node], result.get(node)
+        required, existing = expected[node], result.get(node)
         if node in fresh:
-            assert held is not None
-            status = "published" if held.status == "expired" else held.status
-            text = (status, held.complete, held.cause, held.inputs)
+            assert existing is not None
+            status = "published" if existing.status == "expired" else existing.status
+            text = (status, existing.complete, existing.cause, existing.inputs)
             assert text == (required.status, required.complete, required.cause, required.inputs), node
             if status == "published":
-                assert held.digest == required.digest, node
-                assert lake.rows(node) == (truth.rows(node) if held.status != "expired" else []), node
+                assert existing.digest == required.digest, node
+                assert lake.rows(node) == (truth.rows(node) if existing.status != "expired" else []), node
         elif outcomes is not None and node in stale and not turn.run.alone:
             run = turn.run
             period = Interval(at(run.start), at(run.start + run.hours))
             if Scope.within(period, period, run.repair_window * HOUR).out_of_reach(node.hour):
                 assert node in outcomes[node.stage].stale, node
             else:
-                assert held is not None, node
-                assert held.status == "blocked", node
+                assert existing is not None, node
+                assert existing.status == "blocked", node
 
 
 # An example costs a tenth of a second or more, as its lake is compared with another one after each run.
@@ -403,8 +403,8 @@ def test_any_history_equals_one_run(stage: str, turns: list[Turn], last: int) ->
     truth = lake.recomputed(stages)
     for node, required in truth.ledger.snapshot().items():
         entry = lake.ledger.snapshot()[node]
-        held = entry.state_before_claim()
-        assert (held.digest, held.complete, held.reason, held.input_hashes) == (
+        existing = entry.state_before_claim()
+        assert (existing.digest, existing.complete, existing.reason, existing.input_hashes) == (
             required.digest, required.complete, required.reason, required.input_hashes
         ), node  # fmt: skip
         assert lake.rows(node) == ([] if entry.status == "expired" else truth.rows(node)), node

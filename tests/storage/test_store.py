@@ -119,7 +119,7 @@ class LineTable:
         write = Write(LINES, given, {None: at(*hours)}, data_files=parts)
         self.store.write(write, Claim("ingest", f"run {token}", token))
 
-    def stands(self) -> list[int]:
+    def hours_of_rows(self) -> list[int]:
         rows = read_rows(DeltaTable(f"{self.root}/lines"))
         assert all(row["hour"] == row["time"] for row in rows)
         return sorted((row["hour"] - DAY) // timedelta(hours=1) for row in rows)
@@ -134,9 +134,9 @@ def test_write_of_rows_or_parts_replaces_its_hours_and_records_its_token(tmp_pat
     shelf.write(shelf.rows(1, 2, 3, 4), range(1, 5), 1)
     # Hour 2 has no rows: those that a killed run left are deleted.
     shelf.write(shelf.parts(1, 1), (1, 2), 2)
-    assert (shelf.stands(), shelf.last()) == ([1, 1, 3, 4], (2, 2, "run 2"))
+    assert (shelf.hours_of_rows(), shelf.last()) == ([1, 1, 3, 4], (2, 2, "run 2"))
     shelf.write(shelf.rows(4, 4), (3, 4), 3)
-    assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
+    assert (shelf.hours_of_rows(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
     # Neither an older claim nor the same one again.
     for rows in (shelf.rows(1), shelf.parts(1)):
         for token in (2, 3):
@@ -144,7 +144,7 @@ def test_write_of_rows_or_parts_replaces_its_hours_and_records_its_token(tmp_pat
                 RunSuperseded, match=f"table lines holds a later run's write; run run {token} "
             ):
                 shelf.write(rows, (1,), token)
-    assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
+    assert (shelf.hours_of_rows(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
 
 
 def test_parts_are_used_only_if_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,29 +229,40 @@ class Outside:
         # The last observed state is pinned, as in `transom.engine.external`.
         self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
         return snapshot.with_external(
-            {filler.series: self._hours(filler, held, snapshot) for filler, held in self._seen.items()}
+            {
+                filler.series: self._hours(filler, values_by_hour, snapshot)
+                for filler, values_by_hour in self._seen.items()
+            }
         )
 
     def _hours(
-        self, filler: ExternalSource, held: Mapping[datetime, int], snapshot: LedgerSnapshot
+        self, filler: ExternalSource, values_by_hour: Mapping[datetime, int], snapshot: LedgerSnapshot
     ) -> dict[datetime, PartitionState]:
         if filler.table is not None and filler.time is None:
             # Rows of all time: every hour reads all of them.
-            text = digest({"hour": hour, "value": value} for hour, value in held.items())
+            text = digest({"hour": hour, "value": value} for hour, value in values_by_hour.items())
             return dict.fromkeys(snapshot.required_hours, PartitionState("published", "", digest=text))
         # Of another stream, hours that are required in this one.
-        hours = held.keys() if filler.table is not None else held.keys() & snapshot.required_hours
-        return {hour: PartitionState("published", "", digest=f"1:{held[hour]}") for hour in hours}
+        hours = (
+            values_by_hour.keys()
+            if filler.table is not None
+            else values_by_hour.keys() & snapshot.required_hours
+        )
+        return {hour: PartitionState("published", "", digest=f"1:{values_by_hour[hour]}") for hour in hours}
 
     def pinned(self) -> Mapping[ExternalSource, OutsideRows]:
         def rows(
-            held: Mapping[datetime, int], listed: bool, session: object, hours: Collection[datetime]
+            values_by_hour: Mapping[datetime, int], listed: bool, session: object, hours: Collection[datetime]
         ) -> Any:
-            return Rows({"hour": h, "value": held[h]} for h in sorted(held) if listed or h in hours)
+            return Rows(
+                {"hour": h, "value": values_by_hour[h]}
+                for h in sorted(values_by_hour)
+                if listed or h in hours
+            )
 
         return {
-            filler: partial(rows, held, filler.table is not None and filler.time is None)
-            for filler, held in self._seen.items()
+            filler: partial(rows, values_by_hour, filler.table is not None and filler.time is None)
+            for filler, values_by_hour in self._seen.items()
         }
 
 
@@ -472,16 +483,16 @@ class EventLake:
         number: int,
         values: Iterable[int],
         complete: bool = True,
-        held: bool = False,
-        queried: bool = True,
+        quarantined: bool = False,
+        requested: bool = True,
     ) -> None:
         """Let ingest publish an hour, or quarantine its new rows."""
         hour = at(number)
         node = PartitionKey("ingest", "events", "events", hour)
         rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
         before = self.ledger.snapshot().get(node)
-        queried = queried or (before is not None and before.requested)
-        if held:
+        requested = requested or (before is not None and before.requested)
+        if quarantined:
             published = before.digest if before else EMPTY_DIGEST
             entry = PartitionState(
                 "quarantined",
@@ -490,12 +501,19 @@ class EventLake:
                 published,
                 {"of": digest(rows)},
                 reason="bad",
-                requested=queried,
+                requested=requested,
             )
         else:
             cause = None if complete else "files_expected"
             entry = PartitionState(
-                "published", "ingest", complete, digest(rows), {}, len(rows), reason=cause, requested=queried
+                "published",
+                "ingest",
+                complete,
+                digest(rows),
+                {},
+                len(rows),
+                reason=cause,
+                requested=requested,
             )
             held_rows = self.store.versions.setdefault("events", [Rows()])[-1]
             stay = held_rows.where(lambda row: row["hour"] != hour)

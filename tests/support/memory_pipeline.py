@@ -200,11 +200,11 @@ class LedgerRow:
     inputs: Mapping[str, str] | None
     rows: int
     cause: str | None
-    asked: bool
+    requested: bool
     checks: tuple[tuple[str, bool, float | None], ...]
 
     @property
-    def withheld(self) -> bool:
+    def is_quarantined(self) -> bool:
         return self.status in ("quarantined", "blocked")
 
 
@@ -371,7 +371,7 @@ class Pipeline(EventLake):
         mine, others = self.state(), other.state()
         for node in sorted(mine.keys() | others.keys()):
             actual, expected = mine.get(node), others.get(node)
-            if actual and expected and actual.withheld and expected.withheld:
+            if actual and expected and actual.is_quarantined and expected.is_quarantined:
                 actual, expected = (replace(row, digest="", rows=0) for row in (actual, expected))
             else:
                 assert self.rows(node) == other.rows(node), (note, node)

@@ -277,7 +277,7 @@ def assert_histories_leave_no_trace(
         # The rows of every fifth lake are written by Spark, as large results are.
         limit = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
         with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", limit):
-            day, landing = lived(history, make, folder / f"{number}-lived", kinds)
+            day, landing = lake_of_history(history, make, folder / f"{number}-lived", kinds)
             recomputed = recomputed_lake(day, landing, make, folder / f"{number}-anew")
         day.assert_same(recomputed)
         if number % 5 in (0, 4):
@@ -290,7 +290,9 @@ def assert_histories_leave_no_trace(
     assert not missing, f"never happened in {next(numbers)} lakes: {sorted(missing)}"
 
 
-def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tuple[StreamHarness, Landing]:
+def lake_of_history(
+    history: History, make: Make, folder: Path, kinds: Counter[str]
+) -> tuple[StreamHarness, Landing]:
     """Return a lake with a history, up to date at its end.
 
     Args:

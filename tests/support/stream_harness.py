@@ -91,7 +91,7 @@ class PartitionSummary(NamedTuple):
     rows: int
     inputs: Mapping[str, str] | None
     cause: str | None
-    asked: bool
+    requested: bool
     checks: tuple[CheckResult, ...]
 
 

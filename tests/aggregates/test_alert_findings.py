@@ -219,8 +219,8 @@ def test_changed_text_is_written_again_and_rows_of_another_condition_are_marked(
 
 
 def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
-    text = {"many": "n >= 7"}
-    of_two = stream_of(text, ("user", "status"))
+    spec = {"many": "n >= 7"}
+    of_two = stream_of(spec, ("user", "status"))
     publish_rows(
         ledger, of_two, [row(1, "many", 20, status=404), row(1, "many", 20), row(1, "many", 20, user="null")]
     )
@@ -229,7 +229,7 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     assert sorted(f.key or "" for f in result) == [
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
-    of_none = stream_of(text, ())
+    of_none = stream_of(spec, ())
     publish_rows(ledger, of_none, [row(1, "many", 20)])
     publish(ledger, of_none)
     title = "app: many of load, 2015-05-17T01:00 to 2015-05-17T01:20, 1 hour every 10 minutes, n 5"

@@ -15,12 +15,12 @@ COMMANDS = (("status", "web"), ("explain", "web", "2015-05-17T10:00"))
 
 def refused(run: Ask, *arguments: object) -> str:
     """Return the error of each command that reads a lake."""
-    text = set()
+    values = set()
     for command in COMMANDS:
         result = run(*command, *arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.output
-        text.add(result.stderr)
-    (texts,) = text
+        values.add(result.stderr)
+    (texts,) = values
     return texts.removeprefix("transom: ").rstrip()
 
 

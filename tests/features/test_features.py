@@ -105,7 +105,7 @@ def test_name_of_a_key_column_is_refused_if_a_table_of_the_feature_has_it(featur
     assert names
     for name in sorted(names):
         block = blocks[feature.name] | ({"item": [name]} if of_items else {})
-        text = {
+        spec = {
             "name": "web",
             "preset": "apache/combined",
             "source": {"path": "landing/web/%Y-%m-%d/access.%H*.log"},
@@ -114,7 +114,7 @@ def test_name_of_a_key_column_is_refused_if_a_table_of_the_feature_has_it(featur
             "frames": {"failed": blocks["frames"]} if feature.name in ("frames", "fills") else {},
         }
         with suppress(SpecificationError):
-            feature.definition(parse(text | {feature.name: {"failed": block}}))
+            feature.definition(parse(spec | {feature.name: {"failed": block}}))
 
 
 def test_feature_of_the_tests_is_parsed_computed_checked_and_reported(

@@ -118,8 +118,8 @@ def columns(**types: object) -> dict[str, Any]:
     ],
 )
 def test_invalid_fills_are_refused_with_reason(fill: dict[str, Any], message: str) -> None:
-    text = {name: value for name, value in ({"frame": "x"} | fill).items() if value is not ...}
-    data = base() | {"frames": {"x": T}, "fills": {"f": text}}
+    spec = {name: value for name, value in ({"frame": "x"} | fill).items() if value is not ...}
+    data = base() | {"frames": {"x": T}, "fills": {"f": spec}}
     assert refusal(data).replace("app.yaml: fills.f.", "").replace("app.yaml: ", "") == message
 
 

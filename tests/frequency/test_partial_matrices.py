@@ -32,9 +32,9 @@ HOUR = 7
 
 
 def block(variant: str = "perfect") -> FrequencyBlock:
-    text = {"item": ["user"], "window": "2 hours", "tick": "20 minutes", "epsilon": 0.6, "delta": 0.2}
-    text["variant"] = variant
-    return frequency_block_of(parse(base() | {"frequency": {"x": text}}), "x")
+    spec = {"item": ["user"], "window": "2 hours", "tick": "20 minutes", "epsilon": 0.6, "delta": 0.2}
+    spec["variant"] = variant
+    return frequency_block_of(parse(base() | {"frequency": {"x": spec}}), "x")
 
 
 def counts(rows: list[tuple[str, int, int]]) -> pa.Table:

@@ -36,8 +36,8 @@ def test_total_of_task_counters_is_equal_for_any_division_of_rows(
         parts.merge(TaskCounters.of_json(one.to_json()))
     assert parts == whole
     for (hour, name), texts in whole.notes.items():
-        text = {f"{n:02}" for k, h, of_name, n in counted if (k, h, of_name) == ("n", hour, name)}
-        assert texts == sorted(text)[:NOTES]
+        values = {f"{n:02}" for k, h, of_name, n in counted if (k, h, of_name) == ("n", hour, name)}
+        assert texts == sorted(values)[:NOTES]
     for (hour, name), amount in whole.sums.items():
         assert amount == sum(n for k, h, of_name, n in counted if (k, h, of_name) == ("a", hour, name))
     for (hour, name), amount in whole.maxima.items():

@@ -208,7 +208,7 @@ def test_final_episodes_are_the_union_of_all_matches(history: tuple[Merging, lis
         if row.state == FINAL
     }
     components = components_of(matches, merging.merge)
-    text = {
+    values = {
         (
             some[0].key,
             min(match.start for match in some),
@@ -218,7 +218,7 @@ def test_final_episodes_are_the_union_of_all_matches(history: tuple[Merging, lis
         )
         for some in components
     }
-    assert result == text
+    assert result == values
     # The name comes from a match of a component's first hour, and for joined ones from the first; each is
     # one.
     first = [{match.id for match in some} for some in components]

@@ -32,7 +32,7 @@ ALIKE = {"any_order": [{"id": "one", "where": "ok"}, {"id": "other", "where": "o
 
 def stream_of(**changes: Any) -> Stream:
     title = "it's {user}, {matches} times from {start_time} to {last_time}"
-    text = {
+    spec = {
         "key": ["user"],
         "title": title,
         "severity": "high",
@@ -40,7 +40,7 @@ def stream_of(**changes: Any) -> Stream:
         "steps": STEPS,
         **changes,
     }
-    return parse(small(**text))
+    return parse(small(**spec))
 
 
 def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str, Any]:
@@ -214,9 +214,9 @@ def test_changed_text_is_written_again_and_removed_pattern_has_no_findings(ledge
     other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
     publish(ledger, other)
     (after,) = findings(ledger.root, order=FINDING_ORDER)
-    text = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
+    values = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
     assert after == replace(
-        before, severity="low", title="app: {o'brien}", evidence=text, source_hash=after.source_hash
+        before, severity="low", title="app: {o'brien}", evidence=values, source_hash=after.source_hash
     )
     assert before.source_hash != after.source_hash
     publish(ledger, stream_of(steps=..., detector="math.floor", title=None))

@@ -20,10 +20,10 @@ START = datetime(2024, 5, 6, 7, tzinfo=UTC)
 
 def stream_of(**pattern: object) -> Stream:
     columns = {"at": {"type": "timestamp"}, "user": {}, "what": {}}
-    text = {"within": "2 hours", "carry": ["what"], **pattern}
+    spec = {"within": "2 hours", "carry": ["what"], **pattern}
     source = {"path": "a.log", "format": "json"}
     data = {"name": "doors", "source": source, "columns": columns, "time": {"column": "at"}, "key": ["user"]}
-    return parse({**data, "patterns": {"guessed": text}}, "doors.yaml")
+    return parse({**data, "patterns": {"guessed": spec}}, "doors.yaml")
 
 
 FAILED = {"id": "failed", "where": "what = 'failed'", "times": 9}

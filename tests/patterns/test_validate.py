@@ -195,14 +195,14 @@ def test_import_error_of_a_module_is_reported(tmp_path: Path, monkeypatch: pytes
         "bad_five": "class Leaving(Exception):\n    def __str__(self):\n        raise SystemExit\nraise Leaving",
     }.items():
         (tmp_path / f"{name}.py").write_text(source)
-    text = {
+    spec = {
         "bad_one": "ZeroDivisionError: division by zero",
         "bad_two": "SystemExit: no",
         "bad_three": "SyntaxError: invalid syntax (bad_three.py, line 1)",
         "bad_four": "Mute, of which no text can be had: AttributeError",
         "bad_five": "Leaving, of which no text can be had: SystemExit",
     }
-    for name, error in text.items():
+    for name, error in spec.items():
         assert refusal(small(steps=..., detector=f"{name}.detect")) == (
             f"app.yaml: patterns.x.detector: {name} of {name}.detect does not import: {error}"
         )

@@ -113,10 +113,10 @@ def test_state_is_retained_as_long_as_a_window() -> None:
 
 def test_thresholds_of_items_change_the_fingerprint_of_reports() -> None:
     """The tracked state may be the same with another alpha, or with more instances."""
-    text = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
+    spec = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
     shapes = {
         name: parse(base() | {"persistence": {"x": {**P, name: value}}}).fingerprint("persistent_items", "x")
-        for name, value in text.items()
+        for name, value in spec.items()
     }
     usual = parse(base() | {"persistence": {"x": P}}).fingerprint("persistent_items", "x")
     assert {name for name, shape in shapes.items() if shape != usual} == {"alpha", "delta", "watch"}

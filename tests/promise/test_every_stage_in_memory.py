@@ -370,8 +370,8 @@ def assert_kept(
         if node in fresh:
             assert existing is not None
             status = "published" if existing.status == "expired" else existing.status
-            text = (status, existing.complete, existing.cause, existing.inputs)
-            assert text == (required.status, required.complete, required.cause, required.inputs), node
+            values = (status, existing.complete, existing.cause, existing.inputs)
+            assert values == (required.status, required.complete, required.cause, required.inputs), node
             if status == "published":
                 assert existing.digest == required.digest, node
                 assert lake.rows(node) == (truth.rows(node) if existing.status != "expired" else []), node

@@ -78,10 +78,10 @@ def within(targets: Mapping[str | None, Iterable[datetime]]) -> Callable[[Row], 
 
 
 def digest(rows: Iterable[Row]) -> str:
-    text = sorted(repr(sorted(row.items())) for row in rows)
-    if not text:
+    values = sorted(repr(sorted(row.items())) for row in rows)
+    if not values:
         return EMPTY_DIGEST
-    return f"{len(text)}:{hashlib.sha256(repr(text).encode()).hexdigest()[:16]}"
+    return f"{len(values)}:{hashlib.sha256(repr(values).encode()).hexdigest()[:16]}"
 
 
 class MemoryLedger(Ledger):

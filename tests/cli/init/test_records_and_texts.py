@@ -114,8 +114,8 @@ def test_json_in_lines_becomes_columns(
 
 
 def test_text_before_json_is_a_message(tmp_path: Path) -> None:
-    text = ("request done", "was slow", "failed at last")
-    lines = [f"{at(n)} INFO {text[n % 3]} {drafted_text(n)}" for n in range(21)]
+    values = ("request done", "was slow", "failed at last")
+    lines = [f"{at(n)} INFO {values[n % 3]} {drafted_text(n)}" for n in range(21)]
     result = drafted(tmp_path, [*lines, f"{at(22)} INFO no json here", f'{at(23)} INFO cut {{"level": "inf'])
     assert result.refused == [("bad_json", f'{at(23)} INFO cut {{"level": "inf')]
     assert result.column("took_ms")[20:] == [20, None]

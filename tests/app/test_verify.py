@@ -119,14 +119,14 @@ def mark_damage(lake: StreamHarness) -> Verification:
     return result[0]
 
 
-def opened_anew(lake: StreamHarness) -> StreamHarness:
+def reopened(lake: StreamHarness) -> StreamHarness:
     """Return the lake as another process opens it."""
     return StreamHarness(lake.spark, lake.folder, lake.text, Path(lake.root).parent.name)
 
 
-def run_anew(lake: StreamHarness) -> StreamHarness:
+def run_reopened(lake: StreamHarness) -> StreamHarness:
     """Run every stage in the lake, opened again."""
-    opened = opened_anew(lake)
+    opened = reopened(lake)
     opened.run(0, HOURS)
     return opened
 
@@ -172,7 +172,7 @@ def test_damage_is_found_and_repaired(make_stream: Make) -> None:
     result = mark_damage(lake)
     assert {of.table for of in result.damages} == {"events", "aggregates"}
     assert {Path(str(of.file)).name for of in result.damages if of.table == "events"} == files
-    lake = run_anew(lake)
+    lake = run_reopened(lake)
     assert_whole(lake, make_stream(STREAM, "whole", ready=build))
     assert find(lake.spark, lake.stream, lake.root).damages == []
 
@@ -184,7 +184,7 @@ def test_damage_of_the_ledger_is_found_and_repaired(make_stream: Make) -> None:
     assert find(lake.spark, lake.stream, lake.root).tables is None, "a damaged ledger says nothing of tables"
     assert {of.table for of in ledger_damage(lake)} == {"ledger", "runs"}
     mark_damage(lake)
-    assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
+    assert_whole(run_reopened(lake), make_stream(STREAM, "whole", ready=build))
 
 
 DAMAGES = (
@@ -223,7 +223,7 @@ def test_every_damage_of_every_file_is_marked(
             # Files of other blocks are intact.
             assert hurt[node.table, node.hour][0] in (damaging.added, damaging.changed), node
         assert comparable(entry) == comparable(retained), node
-    opened = opened_anew(lake)
+    opened = reopened(lake)
     for table, there in opened.rows().items():
         remaining = [row for row in rows[table] if not _of_nodes(row, table, nodes)]
         assert there == remaining, table
@@ -253,7 +253,7 @@ def test_every_damage_of_every_log_is_marked(make_stream: Make, damage: damaging
     for node, entry in lake.snapshot().items():
         assert entry.damaged or not before[node].rows, node
         assert (entry.digest, entry.input_hashes) == (before[node].digest, before[node].input_hashes), node
-    rows = opened_anew(lake).rows()
+    rows = reopened(lake).rows()
     assert not any(rows[table] for table in TABLES)
 
 
@@ -275,7 +275,7 @@ def test_every_damaged_table_is_recomputed(
     for number, table in enumerate(tables):
         damages[number % len(damages)](lake.root, table, hour(1))
     assert {of.table for of in mark_damage(lake).damages} == set(tables)
-    assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
+    assert_whole(run_reopened(lake), make_stream(STREAM, "whole", ready=build))
 
 
 @pytest.mark.full
@@ -300,7 +300,7 @@ def test_every_damage_of_the_ledger_is_repaired(make_stream: Make, damage: damag
             mark_damage(same)
             same.assert_same(lake)
             assert same.rows_of("runs") == lake.rows_of("runs")
-    assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
+    assert_whole(run_reopened(lake), make_stream(STREAM, "whole", ready=build))
 
 
 SMALL = STREAM[: STREAM.index("patterns:")]
@@ -324,7 +324,7 @@ def test_missing_file_and_damaged_block_of_another_hour_are_repaired_together(ma
     damaging.missing(lake.root, "granules", hour(1))
     damaging.added(lake.root, "granules", hour(2))
     mark_damage(lake)
-    assert_whole(run_anew(lake), make_stream(SMALL, "whole", ready=build))
+    assert_whole(run_reopened(lake), make_stream(SMALL, "whole", ready=build))
 
 
 @pytest.mark.full
@@ -337,7 +337,7 @@ def test_rows_are_lost_until_their_removed_file_returns(make_stream: Make, tmp_p
     removed = find(lake.spark, lake.stream, lake.root).gone
     assert list(removed) == ["landing/web/2015-05-17/access.01.log.gz"]
     mark_damage(lake)
-    lake = run_anew(lake)
+    lake = run_reopened(lake)
     entry = lake.snapshot()[partition_of("events", hour(1))]
     # A record that repeated a lost one is now the only one.
     assert (entry.status, entry.complete) == ("published", False)

@@ -63,7 +63,7 @@ def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-def run_as_the_tutorial_says(home: Path) -> None:
+def run_tutorial_commands(home: Path) -> None:
     """Trigger an interval and create a backfill with the tutorial's commands, while a scheduler writes."""
     (trigger,) = re.findall(r"^ +(airflow dags trigger .*)$", GUIDE, re.MULTILINE)
     (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
@@ -92,7 +92,7 @@ def test_airflow_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert children(tmp_path)
     _, output = start(tmp_path, free_port()).communicate(timeout=60)
     assert output == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
-    run_as_the_tutorial_says(tmp_path)
+    run_tutorial_commands(tmp_path)
     process.send_signal(signal.SIGINT)
     reported, _ = process.communicate(timeout=60)
     assert process.returncode == 0

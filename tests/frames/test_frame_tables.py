@@ -280,7 +280,7 @@ def turns_of(events: Sequence[Event], begin: int, end: int) -> Counter[int]:
     return Counter(time for time in times if begin <= time < end)
 
 
-def fills_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+def reported_fills(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     measures = list(harness.stream.fills[name].measures)
     return sorted(
         numbers(
@@ -349,11 +349,11 @@ def check(harness: StreamHarness, asked: Sequence[int] | range) -> None:
         assert numbers(reported_rows(harness, name)) == numbers(expected(harness, name, events)), name
         assert reported_rows(harness, name), name
     for name in harness.stream.fills:
-        assert fills_told(harness, name) == filled(harness, name, events), name
+        assert reported_fills(harness, name) == filled(harness, name, events), name
 
 
 @pytest.fixture(autouse=True)
-def _nothing_asked() -> Iterator[None]:
+def _none_requested() -> Iterator[None]:
     yield
     ASKED.clear()
 

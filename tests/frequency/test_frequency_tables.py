@@ -246,7 +246,9 @@ def check(harness: StreamHarness, requested: Sequence[int]) -> None:
         assert len({row["item"] for row in rows}) > 2, name
 
 
-def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]) -> int:
+def check_queries(
+    harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]
+) -> int:
     """Query items in each hour, stored or not: the count of an item that no hour has stored."""
     block, lake = frequency_block_of(harness.stream, name), read(harness.folder / "whole", harness.stream)
     values = {tuple(event[column] for column in block.item) for event in events if event["bytes"] is not None}
@@ -294,7 +296,7 @@ def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Ma
         assert result.counts == recounted(whole, result.block, events, hours)
         assert result.counts["error"] > 0
     # Every hour stores all the others.
-    of_not_kept = {name for name in FREQUENCIES if check_asked(whole, name, events, hours)}
+    of_not_kept = {name for name in FREQUENCIES if check_queries(whole, name, events, hours)}
     assert of_not_kept == {"clients", "simple", "splitter", "ever"}
     lake = read(whole.folder / "whole", whole.stream)
     for name in FREQUENCIES - {"answers"}:

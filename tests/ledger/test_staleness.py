@@ -64,15 +64,15 @@ def events(hours: Collection[int]) -> dict[PartitionKey, PartitionState]:
 def state(hours: Collection[int], *blocks: str) -> dict[PartitionKey, PartitionState]:
     """Return some hours' state, and the events from which it is computed."""
     of = state_of(step(*blocks))
-    return events(hours) | dict(_made(LedgerSnapshot(events(hours)), of, hours))
+    return events(hours) | dict(_computed(LedgerSnapshot(events(hours)), of, hours))
 
 
 def results(snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]) -> LedgerSnapshot:
     """Return the ledger after a run over some hours."""
-    return snapshot.updated(dict(_made(snapshot, of, hours)))
+    return snapshot.updated(dict(_computed(snapshot, of, hours)))
 
 
-def _made(
+def _computed(
     snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]
 ) -> Iterator[tuple[PartitionKey, PartitionState]]:
     for block, part in of.outputs.items():
@@ -227,7 +227,7 @@ def test_rows_computed_from_changed_state_are_out_of_date() -> None:
     remaining = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
     assert sorted(remaining) == [of_result(1), of_result(2), of_state(1)]
     # They depend on its new state too.
-    computed = {node: replace(entry, digest="1:9") for node, entry in _made(snapshot, state_of(of), [1])}
+    computed = {node: replace(entry, digest="1:9") for node, entry in _computed(snapshot, state_of(of), [1])}
     range_hash = planned(of, snapshot.updated(computed), between(6, 7))
     assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], frozenset())
 
@@ -393,7 +393,7 @@ def test_expired_state_is_recomputed_for_its_readers() -> None:
     )
     assert planned(of, snapshot, between(2, 3)).needed == frozenset()
     snapshot = snapshot.updated(events([3]))
-    snapshot = snapshot.updated(dict(_made(snapshot, state_of(of), [3])))
+    snapshot = snapshot.updated(dict(_computed(snapshot, state_of(of), [3])))
     assert planned(of, snapshot, between(3, 4)).needed == {of_state(1)}
 
 

@@ -71,12 +71,12 @@ def expected(
         for (_, item, start), (counted, _) in tuples.items():
             oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
         for item in {*named, *(watched & oldest.keys())}:
-            yield expected_rows(selected, block, item, *oldest[item], end, named.get(item), item in watched)
+            yield expected_row(selected, block, item, *oldest[item], end, named.get(item), item in watched)
         for item in remaining:
             yield {"item": item, "end": end, "change": "left", "watched": item in watched}
 
 
-def expected_rows(
+def expected_row(
     events: Sequence[Event],
     block: PersistenceBlock,
     item: bytes,

@@ -93,14 +93,14 @@ def test_second_run_of_an_interval_writes_nothing(make_stream: Make) -> None:
 
 
 def test_late_file_makes_exactly_its_dependent_hours_recompute(make_stream: Make) -> None:
-    healed = make_stream()
-    traffic(healed, 4)
-    healed.run(0, 4)
-    before = healed.state()
-    healed.land(1, [line(3600 + 120, "10.9.9.9")], ".late")
-    healed.stage("ingest", 3, 4)
-    outcome = healed.stage("aggregates", 3, 4)
-    changed = {name for name, state in healed.state().items() if before.get(name) != state}
+    repaired = make_stream()
+    traffic(repaired, 4)
+    repaired.run(0, 4)
+    before = repaired.state()
+    repaired.land(1, [line(3600 + 120, "10.9.9.9")], ".late")
+    repaired.stage("ingest", 3, 4)
+    outcome = repaired.stage("aggregates", 3, 4)
+    changed = {name for name, state in repaired.state().items() if before.get(name) != state}
     assert {name.split()[0] for name in changed} == {
         "ingest.events.events",
         "ingest.events.files",

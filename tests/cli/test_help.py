@@ -16,8 +16,7 @@ Ask = Callable[..., Result]
 
 
 def test_every_command_is_described_in_one_full_line(run: Ask) -> None:
-    listed = run("--help").stdout.partition("Commands:
-")[2].splitlines()
+    listed = run("--help").stdout.partition("Commands:\n")[2].splitlines()
     commands = ["init", "check", "try", "status", "explain", "verify", "setup"]
     assert [text.split()[0] for text in listed] == commands
     assert not [text for text in listed if text.endswith("...")]

@@ -275,11 +275,11 @@ def test_full_disk_loses_no_rows(
     soft, hard = resource.prlimit(java, resource.RLIMIT_FSIZE)
     write = Store.write
 
-    def no_room(self: Store, what: Any, **more: Any) -> None:
+    def no_room(self: Store, what: Any, *more: Any) -> None:
         if what.table.name == table:
             for process in (java, 0):
                 resource.prlimit(process, resource.RLIMIT_FSIZE, (100, hard))
-        write(self, what, **more)
+        write(self, what, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "write", no_room)

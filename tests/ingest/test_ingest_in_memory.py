@@ -74,11 +74,11 @@ def later(lake: Pipeline) -> None:
 def test_late_and_grown_files_and_duplicates_equal_one_run_over_all_files() -> None:
     lake = Pipeline(STREAM)
     first(lake)
-    outcome = lake.stage("ingest", 0, 2)
+    outcome = lake.ingest(0, 2)
     assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (2, 3, 0)
     assert events(lake) == {0: 2, 1: 1}
     later(lake)
-    outcome = lake.stage("ingest", 2, 3)
+    outcome = lake.ingest(2, 3)
     assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (3, 6, 2)
     assert events(lake) == {0: 3, 1: 2, 2: 1}
     assert files(lake) == {
@@ -89,10 +89,10 @@ def test_late_and_grown_files_and_duplicates_equal_one_run_over_all_files() -> N
     again_run = Pipeline(STREAM)
     first(again_run)
     later(again_run)
-    again_run.stage("ingest", 0, 3)
+    again_run.ingest(0, 3)
     lake.assert_same(again_run)
     version = lake.ledger.version
-    assert lake.stage("ingest", 0, 3).published == 0
+    assert lake.ingest(0, 3).published == 0
     assert lake.ledger.version == version
 
 
@@ -100,18 +100,18 @@ def test_changed_file_is_a_conflict_and_removed_file_keeps_its_rows() -> None:
     lake = Pipeline(STREAM)
     first(lake)
     later(lake)
-    lake.stage("ingest", 0, 3)
+    lake.ingest(0, 3)
     put(lake, "02a", 5, sent=2)
     put(lake, "00b", 30, 31, of=9)
     del lake.landing[path("00a")]
-    lake.stage("ingest", 2, 3)
+    lake.ingest(2, 3)
     assert events(lake) == {0: 3, 1: 2, 2: 1}
     assert files(lake)["00a"] == ("missing", 2)
     assert files(lake)["00b"] == files(lake)["02a"] == ("conflict", 1)
     assert "files_unchanged" in failed(lake, 2)
     # If the name of a duplicate is gone, another one has its rows.
     del lake.landing[path("01a")]
-    lake.stage("ingest", 2, 3)
+    lake.ingest(2, 3)
     assert files(lake).keys() == {"00a", "00b", "01b", "02a"}
     assert (files(lake)["01b"], events(lake)[1]) == (("ingested", 2), 2)
     lake.assert_ledger_true()
@@ -120,12 +120,12 @@ def test_changed_file_is_a_conflict_and_removed_file_keeps_its_rows() -> None:
 def test_file_later_than_the_repair_window_waits() -> None:
     lake = Pipeline(STREAM)
     first(lake)
-    lake.stage("ingest", 0, 2)
+    lake.ingest(0, 2)
     put(lake, "00b", 30)
-    lake.stage("ingest", 4, 5)
+    lake.ingest(4, 5)
     assert files(lake)["00b"] == ("waiting", 0)
     assert events(lake) == {1: 1, 4: 0}
-    lake.stage("ingest", 0, 1)
+    lake.ingest(0, 1)
     assert events(lake) == {0: 3, 1: 1, 4: 0}
 
 
@@ -135,11 +135,11 @@ def test_late_file_changes_every_stage() -> None:
     for number in range(3):
         if number == 2:
             later(lake)
-        lake.stage("ingest", number, number + 1)
+        lake.ingest(number, number + 1)
         lake.run(number, number + 1)
     first(again_run)
     later(again_run)
-    again_run.stage("ingest", 0, 3)
+    again_run.ingest(0, 3)
     again_run.run(0, 3)
     lake.assert_same(again_run)
 
@@ -158,15 +158,15 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(again: bool)
     never = Pipeline(STREAM)
     first(never)
     if again:
-        never.stage("ingest", 0, 2)
+        never.ingest(0, 2)
         later(never)
         del never.landing[path("00a")]
     hours = (2, 3) if again else (0, 2)
-    remaining = killed_at_each_commit(never, lambda lake: lake.stage("ingest", *hours))
+    remaining = killed_at_each_commit(never, lambda lake: lake.ingest(*hours))
     # A pin, a claim, rows of events and files, checks, and the results.
     assert len(remaining) > 5
     for number, lake in enumerate(remaining):
-        lake.stage("ingest", *hours)
+        lake.ingest(*hours)
         lake.assert_same(never, f"killed after commit {number}:")
         lake.assert_ledger_true()
 
@@ -175,13 +175,13 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(again: bool)
 def test_run_overtaken_at_any_commit_leaves_the_rows_of_the_other_run(side: str) -> None:
     old = Pipeline(STREAM)
     first(old)
-    old.stage("ingest", 0, 1)
+    old.ingest(0, 1)
     new, alone = old.copied(), old.copied()
-    alone.stage("ingest", 0, 2)
+    alone.ingest(0, 2)
 
     def others(lake: Pipeline) -> None:
         later(lake)
-        lake.stage("ingest", 0, 3)
+        lake.ingest(0, 3)
 
     others(new)
     overtaken = 0
@@ -189,10 +189,10 @@ def test_run_overtaken_at_any_commit_leaves_the_rows_of_the_other_run(side: str)
         lake = old.copied()
         with lake.commits.struck(point, side, lambda lake=lake: others(lake)):
             try:
-                lake.stage("ingest", 0, 2)
+                lake.ingest(0, 2)
             except RunSuperseded:
                 overtaken += 1
         lake.assert_ledger_true()
-        lake.stage("ingest", 0, 3)
+        lake.ingest(0, 3)
         lake.assert_same(new, f"overtaken {side} commit {point}:")
     assert overtaken

@@ -26,7 +26,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = folder / "data" / "transom"
     data.mkdir(parents=True)
     settings = Path(os.environ["TRANSOM_SPARK_PROPERTIES"])
-    values = {name: os.environ[name] for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "TZ")}
+    names = (
+        "JAVA_HOME",
+        "SPARK_HOME",
+        "PYSPARK_SUBMIT_ARGS",
+        "PYSPARK_PYTHON",
+        "PYSPARK_DRIVER_PYTHON",
+        "TZ",
+    )
+    values = {name: os.environ[name] for name in names}
     (data / "environment.json").write_text(json.dumps({**values, "TRANSOM_SPARK_PROPERTIES": str(settings)}))
     shutil.copy(LOG, folder)
     return folder

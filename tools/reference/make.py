@@ -87,9 +87,10 @@ def _samples(code: Path, landing: Path, run: Run) -> None:
 
 
 def _readme(code: Path, place: Path) -> dict[str, str]:
-    """The streams of the README, and one that one of them reads."""
-    readme = (code / "README.md").read_text()
-    shown = re.findall(r"^```yaml(?: title=\"\w+\")?\n(.*?)^```$", readme, re.M | re.S)
+    """The streams of README and documentation, and one that one of them reads."""
+    pages = [code / "README.md", *sorted((code / "docs").rglob("*.md"))]
+    text = "\n".join(page.read_text() for page in pages)
+    shown = re.findall(r"^```yaml(?: title=\"\w+\")?\n(.*?)^```$", text, re.M | re.S)
     texts = {yaml.safe_load(text)["name"]: text for text in shown} | {"weather": draw.WEATHER}
     outside = place.parent / "outside"
     if not outside.exists():

@@ -15,7 +15,7 @@ from transom.app import pipeline as together
 from transom.app.verify import DamagedInputsError, explain_failure, of_reading, read_by
 from transom.features.ingest.landing import LandingError
 from transom.features.ingest.tables import Tables
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.storage.file_faults import DamagedFile
 from transom.storage.tables import LakeError, create
 from transom.stream import parse

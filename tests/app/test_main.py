@@ -21,7 +21,7 @@ from transom.engine.runner import Outcome
 from transom.features.registry import OUTLETS
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.storage.tables import LakeError
 from transom.stream import load
 

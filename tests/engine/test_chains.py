@@ -17,7 +17,7 @@ from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
 from transom.ledger.freshness import Freshness, StaleReason
 from transom.ledger.scope import Scope
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 
 HOURS = 14
 

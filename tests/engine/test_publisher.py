@@ -16,7 +16,7 @@ from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, Par
 from transom.engine.publisher import is_published, publish_partitions
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.claim import Claim, RunSuperseded
+from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import PinnedTables, Store, Write
 from transom.storage.tables import Table
 

@@ -18,7 +18,7 @@ from transom.core.partitions import PartitionKey
 from transom.features.ingest.landing import FileNames, Landing, LandingError
 from transom.features.ingest.tables import Tables
 from transom.storage import driver_io as small
-from transom.storage.claim import Claim, RunSuperseded
+from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import Store, Write
 
 Make = Callable[..., StreamHarness]

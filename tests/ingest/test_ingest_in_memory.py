@@ -12,7 +12,7 @@ from tests.support.memory_lake import at
 from tests.support.memory_pipeline import EVERY_FEATURE, Pipeline
 from transom.core.partitions import PartitionState
 from transom.features.ingest.expected_inputs import partition_of
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.stream import parse
 
 STREAM = parse(yaml.safe_load(EVERY_FEATURE.replace('.log.gz"}', '.log.gz", equal_files: one}')))

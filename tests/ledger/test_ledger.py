@@ -12,7 +12,7 @@ from deltalake.table import TableOptimizer
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.ledger.ledger import Ledger, Run
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

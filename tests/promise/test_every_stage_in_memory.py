@@ -23,7 +23,7 @@ from transom.engine import retention
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
 from transom.ledger.scope import Scope
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 
 OUTSIDE = ("/outside/history", "/outside/known", "copy")
 HOURS = 6

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from tests.support.crash_states import Side, watched
 from tests.support.stream_harness import StreamHarness, line
 from transom.core.partitions import PartitionKey
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.storage.tables import instant, read_rows
 
 Make = Callable[..., StreamHarness]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.storage import driver_io as small
 from transom.storage import tables
-from transom.storage.claim import Claim, RunSuperseded
+from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import Store, Write
 from transom.storage.tables import read_rows
 

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame
 from transom.core.partitions import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage import store
-from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.data_files import DataFile, write_data_files
+from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import Store, Write
 from transom.storage.tables import ATTEMPTS, Table, read_rows
 

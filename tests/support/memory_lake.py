@@ -28,9 +28,9 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.external_source import ExternalSource
 from transom.storage.external_source import Rows as OutsideRows
+from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import PinnedTables, Store, Write
 from transom.storage.tables import Table
 

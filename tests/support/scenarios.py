@@ -36,7 +36,7 @@ from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
 from transom.storage import driver_io as small
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.storage.tables import read_rows
 
 SIDE_BY_SIDE = 5

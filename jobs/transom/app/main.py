@@ -18,7 +18,7 @@ from transom.core.intervals import Interval
 from transom.core.terminal_log import terminal_log
 from transom.engine.evaluate_checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.storage.session import session
 from transom.storage.tables import LakeError, TableMismatch
 from transom.stream import Stream, StreamFile, load

@@ -52,7 +52,7 @@ def verify(
     from pyarrow import fs
 
     from transom.core.intervals import Interval
-    from transom.storage.claim import RunSuperseded
+    from transom.storage.fencing import RunSuperseded
     from transom.storage.filesystem import resolve_filesystem
     from transom.storage.tables import LakeError, TableMismatch
 

@@ -29,7 +29,7 @@ from transom.ledger.damage import LEDGER, Damage, Kind
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.claim import last_token
+from transom.storage.fencing import last_token
 from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
 from transom.storage.file_faults import DamagedFile, StoredFile, batches, files_of, open_or_fault
 from transom.storage.filesystem import resolve_filesystem

@@ -1,6 +1,6 @@
 """Publish computed rows: measure, check, resolve, claim, write, record. Every stage publishes this way.
 
-Every write has the token of the claim (`transom.storage.claim`). The ledger replaces `writing` by the outcome
+Every write has the token of the claim (`transom.storage.fencing`). The ledger replaces `writing` by the outcome
 only if this run still holds every claim. So neither a crash between two tables nor a concurrent run makes
 wrong rows fresh.
 """

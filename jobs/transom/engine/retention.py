@@ -20,7 +20,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.publisher import publish_partitions
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
-from transom.storage.claim import RunSuperseded
+from transom.storage.fencing import RunSuperseded
 from transom.storage.store import Store, Write
 
 Series = tuple[str, str]

@@ -27,8 +27,8 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver
-from transom.storage.claim import RunSuperseded
 from transom.storage.digest import HASH
+from transom.storage.fencing import RunSuperseded
 from transom.storage.store import PinnedTables, Store, Write, in_hours
 
 

@@ -29,7 +29,7 @@ from transom.core.partitions import (
 from transom.core.reasons import write
 from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.claim import Claim, RunSuperseded
+from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.tables import Table, TableFolder, in_hours_sql, query, read_rows, retry
 
 TOKENS_FROM = "transom.tokens_from"

@@ -30,9 +30,9 @@ from pyspark.sql import functions as F
 from transom.core.partitions import PartitionKey
 from transom.core.path_pattern import split_scheme
 from transom.storage import driver_io as small
-from transom.storage.claim import Claim, RunSuperseded, last_token
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
+from transom.storage.fencing import Claim, RunSuperseded, last_token
 from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
 
 CONFLICTS = (

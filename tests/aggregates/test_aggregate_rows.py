@@ -22,7 +22,7 @@ from tests.support.stream_factories import base
 from transom.arrays.arrow import overlaps_any
 from transom.features.aggregates.aggregate_rows import AggregateBuilder
 from transom.features.aggregates.algorithm.linear_fit import ONE
-from transom.features.aggregates.algorithm.reference import mean
+from transom.features.aggregates.algorithm.reference_summaries import mean
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.tables_recurring import RecurringItems
 from transom.stream import parse

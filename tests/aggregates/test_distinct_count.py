@@ -12,7 +12,7 @@ from transom.features.aggregates.algorithm.distinct_count import (
     AdaptiveSamples,
     _depths,
 )
-from transom.features.aggregates.algorithm.reference import AdaptiveSample, depth_of
+from transom.features.aggregates.algorithm.reference_summaries import AdaptiveSample, depth_of
 
 hashes_of = st.one_of(st.integers(1, 40), st.integers(1, 2**63 - 1), st.integers(2**61, 2**61 + 9))
 

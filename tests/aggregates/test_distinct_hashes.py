@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from tests.support.stream_factories import changed
 from transom.engine.hours import granule, quoted
 from transom.features.aggregates.algorithm.distinct_count import SIZE
-from transom.features.aggregates.algorithm.reference import AdaptiveSample
+from transom.features.aggregates.algorithm.reference_summaries import AdaptiveSample
 from transom.features.aggregates.resolve import block_of
 from transom.features.aggregates.tables_granules import with_hashes
 from transom.stream import parse

@@ -17,7 +17,8 @@ from transom.features.aggregates.algorithm.linear_fit import (
     means,
     to_ints,
 )
-from transom.features.aggregates.algorithm.reference import Line, mean, reports, unit_means
+from transom.features.aggregates.algorithm.reference import reports
+from transom.features.aggregates.algorithm.reference_summaries import Line, mean, unit_means
 
 TODAY = 1_700_000_000
 values_of = st.integers(-(2**20), 2**20)

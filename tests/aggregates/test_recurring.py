@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.support.granule_factories import granules
 from tests.support.level_factories import nested_levels
 from transom.features.aggregates.algorithm.granules import WindowLevel
-from transom.features.aggregates.algorithm.reference import Items, recurring_items, reports
+from transom.features.aggregates.algorithm.reference import recurring_items, reports
+from transom.features.aggregates.algorithm.reference_summaries import Items
 from transom.features.aggregates.algorithm.rings import recurring
 
 Events = list[tuple[int, str]]

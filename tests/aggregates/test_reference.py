@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.features.aggregates.algorithm.granules import WindowLevel
-from transom.features.aggregates.algorithm.reference import Chain, LevelReport, Sums, recompute, reports
+from transom.features.aggregates.algorithm.reference import Chain, LevelReport, recompute, reports
+from transom.features.aggregates.algorithm.reference_summaries import Sums
 
 Records = list[tuple[int, int | None]]
 

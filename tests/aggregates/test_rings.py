@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.granule_factories import granules
 from tests.support.level_factories import nested_levels
-from transom.features.aggregates.algorithm.reference import Sums, reports
+from transom.features.aggregates.algorithm.reference import reports
+from transom.features.aggregates.algorithm.reference_summaries import Sums
 from transom.features.aggregates.algorithm.rings import aged_mean, sums_of_rings
 
 drawn = st.lists(

@@ -15,8 +15,9 @@ from tests.support.memory_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
-from transom.ledger.freshness import Freshness, StaleReason
+from transom.ledger.freshness import Freshness
 from transom.ledger.scope import Scope
+from transom.ledger.stale_reason import StaleReason
 from transom.storage.fencing import RunSuperseded
 
 HOURS = 14

@@ -7,7 +7,8 @@ import pytest
 from tests.support.file_factories import HOUR, RULES, after, at, content, listed, missing, one, run, state
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.features.ingest.file_decisions import decide
-from transom.features.ingest.file_records import needs_read, source_id, with_duplicates
+from transom.features.ingest.file_records import source_id, with_duplicates
+from transom.features.ingest.file_selection import needs_read
 from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.ledger.scope import Scope

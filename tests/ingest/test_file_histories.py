@@ -11,15 +11,8 @@ from tests.support.examples import rare_case
 from tests.support.file_factories import HOUR, RULES, after, at, content, listed
 from transom.core.intervals import Interval
 from transom.features.ingest.file_decisions import Decisions, decide
-from transom.features.ingest.file_records import (
-    FileContent,
-    FilePolicy,
-    FileRecord,
-    Status,
-    in_scope,
-    needs_read,
-    source_id,
-)
+from transom.features.ingest.file_records import FileContent, FileRecord, Status, source_id
+from transom.features.ingest.file_selection import FilePolicy, in_scope, needs_read
 from transom.ledger.scope import Scope
 
 NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}

@@ -21,7 +21,8 @@ from transom.core.path_pattern import PathPattern
 from transom.features.ingest import stage as ingest
 from transom.features.ingest.equal_files import equal_files
 from transom.features.ingest.expected_inputs import partition_of
-from transom.features.ingest.file_records import FileContent, FileName, FilePolicy, FileRecord, source_id
+from transom.features.ingest.file_records import FileContent, FileName, FileRecord, source_id
+from transom.features.ingest.file_selection import FilePolicy
 from transom.features.ingest.hour_plan import changed_hours, stale_after
 from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.inventory import Inventory, with_names

@@ -16,7 +16,8 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.expected_inputs import STAGE, ExpectedInputs, partition_of, scheduled
 from transom.features.ingest.file_decisions import late_files
-from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedFile
+from transom.features.ingest.file_records import FileRecord, ListedFile
+from transom.features.ingest.file_selection import FilePolicy
 from transom.features.ingest.hour_plan import step_by_files
 from transom.features.ingest.hour_states import HourState
 from transom.features.ingest.snapshot import IngestSnapshot, take_snapshot

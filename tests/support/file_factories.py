@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from transom.features.ingest.file_decisions import Decisions, decide
-from transom.features.ingest.file_records import FileContent, FilePolicy, FileRecord, ListedFile, source_id
+from transom.features.ingest.file_records import FileContent, FileRecord, ListedFile, source_id
+from transom.features.ingest.file_selection import FilePolicy
 from transom.features.ingest.hour_states import HourState, hour_states
 
 HOUR = timedelta(hours=1)

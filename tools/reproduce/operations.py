@@ -18,14 +18,8 @@ from reproduce.connections import PROTOCOLS, Connections
 from transom.core.exact_sums import Int64s
 from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel
 from transom.features.aggregates.algorithm.linear_fit import Series, to_ints
-from transom.features.aggregates.algorithm.reference import (
-    Items,
-    LevelReport,
-    Line,
-    Sums,
-    mean,
-    recurring_items,
-)
+from transom.features.aggregates.algorithm.reference import LevelReport, recurring_items
+from transom.features.aggregates.algorithm.reference_summaries import Items, Line, Sums, mean
 from transom.features.aggregates.algorithm.rings import recurring
 
 MOST_ITEMS = len(PROTOCOLS)

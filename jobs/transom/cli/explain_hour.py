@@ -18,8 +18,9 @@ from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.hour_states import Periods
 from transom.features.ingest.landing import list_files
-from transom.ledger.freshness import EVENTS, Code, StaleReason
+from transom.ledger.freshness import EVENTS
 from transom.ledger.ledger import Ledger
+from transom.ledger.stale_reason import Code, StaleReason
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
 from transom.spec.stream import Stream
 

@@ -80,11 +80,13 @@ def format_duration_long(length: timedelta) -> str:
 def format_bytes(count: int) -> str:
     """Return a number of bytes in the largest fitting unit.
 
-    >>> format_bytes(3 * 2**29)
-    '1.5 GiB'
+    >>> format_bytes(3 * 2**29), format_bytes(1020)
+    ('1.5 GiB', '1020 bytes')
     """
     power = min(max(count.bit_length() - 1, 0) // 10, 4)
-    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+    # Three digits, or four from 1000 on, where `g` alone writes an exponent.
+    number = count / 1024**power
+    return f"{number:.{4 if number >= 999.5 else 3}g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def microseconds(length: timedelta) -> int:

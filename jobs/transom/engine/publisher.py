@@ -1,8 +1,8 @@
 """Publish computed rows: measure, check, resolve, claim, write, record. Every stage publishes this way.
 
-Every write has the token of the claim (`transom.storage.fencing`). The ledger replaces `writing` by the outcome
-only if this run still holds every claim. So neither a crash between two tables nor a concurrent run makes
-wrong rows fresh.
+Every write has the token of the claim (`storage.fencing`). The ledger replaces `writing` by the outcome only
+if this run still has every claim. So neither a crash between two tables nor a concurrent run makes wrong rows
+fresh.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StrictInt
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.frequency.algorithm.params import SEEDS, WIDEST, Shape
-from transom.features.items.spec import ItemLiteral
+from transom.features.items.spec import ItemLiteral, window_issue
 from transom.spec.base import Hour, Model, NonEmptyStr, Number
 from transom.spec.errors import Issue, find_duplicates
 
@@ -122,9 +122,8 @@ class Frequency(Model):
         if not tick or HOUR % tick:
             yield Issue("tick", f"must divide an hour; got {format_duration(tick)}")
             return
-        if window < tick or window % tick:
-            rule = f"must be a whole number of ticks of {format_duration(tick)}"
-            yield Issue("window", f"{rule}; got {format_duration(window)}")
+        if issue := window_issue(window, tick, "ticks"):
+            yield issue
             return
         if window % HOUR:
             yield Issue("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")

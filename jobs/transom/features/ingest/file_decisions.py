@@ -16,14 +16,8 @@ from operator import attrgetter
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.features.ingest.equal_files import equal_files
-from transom.features.ingest.file_records import (
-    OWNS_ROWS,
-    FileContent,
-    FilePolicy,
-    FileRecord,
-    ListedFile,
-    Status,
-)
+from transom.features.ingest.file_records import OWNS_ROWS, FileContent, FileRecord, ListedFile, Status
+from transom.features.ingest.file_selection import FilePolicy
 
 DETERMINES_ROWS = attrgetter("hour", "spec_hash", "lines", "parsed", "rejected", "incomplete_reason")
 """The fields of a record that, with its content, determine its rows. The hour in the name bounds the times,

@@ -28,13 +28,8 @@ from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, number_of
 from transom.features.ingest import file_records as files
 from transom.features.ingest import landing
-from transom.features.ingest.file_records import (
-    OWNS_ROWS,
-    FileContent,
-    FileRecord,
-    ListedFile,
-    metadata_changed,
-)
+from transom.features.ingest.file_records import OWNS_ROWS, FileContent, FileRecord, ListedFile
+from transom.features.ingest.file_selection import metadata_changed
 from transom.features.ingest.landing import FileNames, Landing
 from transom.ledger.input_hashes import fingerprint
 from transom.spec.stream import Stream

@@ -15,15 +15,8 @@ from transom.core.partitions import EMPTY_DIGEST, PartitionKey
 from transom.engine.runner import pin_consistently
 from transom.features.ingest.equal_files import names_of
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, ExpectedInputs, partition_of
-from transom.features.ingest.file_records import (
-    OWNS_ROWS,
-    FilePolicy,
-    FileRecord,
-    ListedFile,
-    Status,
-    metadata_changed,
-    needs_read,
-)
+from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile, Status
+from transom.features.ingest.file_selection import FilePolicy, metadata_changed, needs_read
 from transom.features.ingest.inventory import BESIDE, RULES, Inventory, names_rules, with_names
 from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.tables import Tables

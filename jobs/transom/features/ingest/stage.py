@@ -12,7 +12,8 @@ from transom.engine.runner import Outcome
 from transom.features.ingest.damaged_rows import damaged_partitions, waiting_partitions, with_losses
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_decisions import decide, late_files
-from transom.features.ingest.file_records import FileContent, in_scope, needs_read
+from transom.features.ingest.file_records import FileContent
+from transom.features.ingest.file_selection import in_scope, needs_read
 from transom.features.ingest.hour_plan import IngestDecision, changed_hours
 from transom.features.ingest.inventory import Inventory
 from transom.features.ingest.parsed_rows import ParsedRows

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 from transom.engine.check_builders import built_in
+from transom.features.patterns.check_metrics import OUTSIDE_HOUR, excess, records_excess
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.spec import Pattern
-from transom.features.patterns.work_bounds import COUNTERS, FAILED, LONGEST_BATCH, LONGEST_WINDOW
+from transom.features.patterns.work_bounds import COUNTERS, FAILED, LONGEST_BATCH
 from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep, rows_where
 from transom.spec.feature import lazy
 from transom.spec.stream import Stream
@@ -20,8 +21,6 @@ from transom.storage.tables import Table
 
 NAME = "patterns"
 VERSION = 1
-BEYOND = "(`last_time` >= `hour` + INTERVAL 1 HOUR) OR (`last_time` < `start_time`)"
-"""Whether an episode ends before its start or after its hour. A match is detected after its last record."""
 
 
 def definition(stream: Stream) -> Stage:
@@ -36,7 +35,7 @@ def _batches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
         stream, "batches", blocks,
         reads=lambda block: (InputRange("ingest", "events", "events"),),
         counters=(LONGEST_BATCH,),
-        derived=_excess(blocks),
+        derived=excess(blocks),
         checks=built_in(stream, "batches_within_bound", metric="batch_beyond", at_most=0),
     )  # fmt: skip
 
@@ -46,15 +45,11 @@ def _matches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
         events = InputRange("ingest", "events", "events", back=block.reach_of_events)
         return (events, block.reads_of_batches) if block.long else (events,)
 
-    def records_excess(row: Mapping[str, Any]) -> float:
-        excess: float = row["records_shown"] - row["records_oversized"] - row["records_allowed"]
-        return max(0, excess)
-
     return _step(
         stream, "matches", blocks, reads,
         counters=COUNTERS,
         bounds={"records_shown": "records_allowed"},
-        derived={**_excess(blocks), "records_beyond": records_excess},
+        derived={**excess(blocks), "records_beyond": records_excess},
         checks=(
             *built_in(stream, "batches_within_bound", metric="batch_beyond", at_most=0),
             *built_in(stream, "windows_within_bound", metric="window_beyond", at_most=0),
@@ -75,9 +70,9 @@ def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
             *built_in(stream, "episodes_inside_hour", metric="episodes_beyond", at_most=0),
             *built_in(stream, "matches_in_episodes", metric="matches_untaken", at_least=0, at_most=0),
         ),
-        metrics={"matches_taken": "sum(`new_matches`)", "episodes_beyond": rows_where(BEYOND)},
+        metrics={"matches_taken": "sum(`new_matches`)", "episodes_beyond": rows_where(OUTSIDE_HOUR)},
         derived={"matches_untaken": lambda row: row.get("matches_read", 0) - (row["matches_taken"] or 0)},
-        failing_row_filters={"episodes_inside_hour": BEYOND},
+        failing_row_filters={"episodes_inside_hour": OUTSIDE_HOUR},
     )  # fmt: skip
 
 
@@ -99,12 +94,3 @@ def _step(
             columns[part] |= kinds
     compute = partial(lazy(f"transom.features.patterns.tables_{table}:{table}_of"), blocks=blocks)
     return TableStep(Table.load(table).declare(**columns), parts, compute, **options)
-
-
-def _excess(blocks: Mapping[str, PatternBlock]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:
-    """Return metrics: by how much the longest batch exceeds 2L, and the longest window 4L records."""
-    max_records = {name: block.widening.max_records for name, block in blocks.items()}
-    return {
-        "batch_beyond": lambda row: max(0, row[LONGEST_BATCH] - 2 * max_records[row["block"]]),
-        "window_beyond": lambda row: max(0, row.get(LONGEST_WINDOW, 0) - 4 * max_records[row["block"]]),
-    }

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
-from transom.features.items.spec import ItemLiteral
+from transom.features.items.spec import ItemLiteral, window_issue
 from transom.features.persistence.algorithm.params import PersistenceParams, instances_for
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 from transom.spec.errors import Issue, find_duplicates
@@ -142,9 +142,8 @@ class Persistence(Model):
         if not slot or (HOUR % slot and slot % HOUR):
             yield Issue("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
             return
-        if window < slot or window % slot:
-            rule = f"must be a whole number of slots of {format_duration(slot)}"
-            yield Issue("window", f"{rule}; got {format_duration(window)}")
+        if issue := window_issue(window, slot, "slots"):
+            yield issue
             return
         if self.slots > MAX_SLOTS:
             yield Issue("window", f"must have at most {MAX_SLOTS} slots; got {self.slots}")

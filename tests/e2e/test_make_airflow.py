@@ -65,8 +65,8 @@ def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
 
 def run_tutorial_commands(home: Path) -> None:
     """Trigger an interval and create a backfill with the tutorial's commands, while a scheduler writes."""
-    (trigger,) = re.findall(r"^ +(airflow dags trigger .*)$", GUIDE, re.MULTILINE)
-    (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
+    (trigger,) = re.findall(r"^(airflow dags trigger .*)$", GUIDE, re.MULTILINE)
+    (backfill,) = re.findall(r"^(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
     for command in (backfill, trigger):
         for _ in range(60):
             finished = shell(home, command)

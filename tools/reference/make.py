@@ -91,7 +91,8 @@ def _readme(code: Path, place: Path) -> dict[str, str]:
     pages = [code / "README.md", *sorted((code / "docs").rglob("*.md"))]
     text = "\n".join(page.read_text() for page in pages)
     shown = re.findall(r"^```yaml(?: title=\"\w+\")?\n(.*?)^```$", text, re.M | re.S)
-    texts = {yaml.safe_load(text)["name"]: text for text in shown} | {"weather": draw.WEATHER}
+    named = [(yaml.safe_load(text).get("name"), text) for text in shown]
+    texts = {name: text for name, text in named if name} | {"weather": draw.WEATHER}
     outside = place.parent / "outside"
     if not outside.exists():
         _outside(outside)

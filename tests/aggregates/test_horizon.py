@@ -152,7 +152,7 @@ def test_horizon_with_stale_hours_is_refused(history: StreamHarness) -> None:
     assert healed is not None
     assert healed["n"] == whole["n"] + 1
     with pytest.raises(
-        StaleDataError, match="nobody has asked for 2015-05-17T05:00, in which the window ends"
+        StaleDataError, match="no run has requested 2015-05-17T05:00, in which the window ends"
     ):
         web.horizon(one, hour(6), "2 hours")
     history.land(6, [line(3600 * 6, "it's1")])

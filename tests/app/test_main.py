@@ -226,7 +226,7 @@ def test_job_prints_each_gate_and_runs_no_stage_after_a_failed_one(
         if (stage, TEN) == quarantined:
             expected += [
                 f"quarantined: {stage} b, 2015-05-17T10:00: rejected_share 0.5",
-                "  what was published before stays; mend the data (or accept the value), then:",
+                "  what was published before stays; fix the data (or accept the value), then:",
                 f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00",
             ]
         expected.append(f"{stage} web {TWO_HOURS}: {hours} of 2 hours published, 0 warnings")

@@ -98,7 +98,7 @@ def test_file_with_another_name_may_have_any_hours(tmp_path: Path) -> None:
     # Hours after the files are run as well, and no file is missing there.
     assert (landed.stream.chunk, landed.stream.until) == (len(longer) * HOUR, covered.end)
     assert landed.notes == (
-        f"{tmp_path}/a/other.log is not named as source.path says: `event_time_range` and "
+        f"{tmp_path}/a/other.log is not named as in source.path: `event_time_range` and "
         "`expected_files` are not tried",
         "site: not in a file's path, taken as 'try'",
     )

@@ -17,7 +17,7 @@ from transom.features.aggregates.stage import VERSION
 from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
 
 Ask = Callable[..., Result]
-OTHERWISE = "the stream's file says something else of what shapes it than when it was computed"
+OTHERWISE = "the stream file has changed since it was computed"
 
 
 def explanation(run: Ask, lake: Lake, hour: str) -> list[str]:
@@ -51,8 +51,8 @@ def test_fresh_hour_is_explained(run: Ask, lake: Lake) -> None:
 def test_hour_not_requested_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert explanation(run, lake, "2015-05-18T00:00") == [
-        "  ingest: nobody has asked for it, so it counts as empty",
-        "  aggregates: nobody has asked for it, so it counts as empty",
+        "  ingest: not requested, so it counts as empty",
+        "  aggregates: not requested, so it counts as empty",
         "  to run it:",
         command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
     ]
@@ -62,7 +62,7 @@ def test_hour_stopped_by_a_gate_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert explanation(run, lake, "2015-05-17T00:00") == [
         "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
-        "  aggregates: stale: ingest has been asked for it, and aggregates has not run since",
+        "  aggregates: stale: it was requested from ingest, and aggregates has not run since",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]
@@ -74,7 +74,7 @@ def test_explaining_a_stream_without_runs_creates_no_ledger(run: Ask, lake: Lake
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (
         1,
         [
-            "  nobody has asked for it: no run of other is in this lake",
+            "  not requested: no run of other is in this lake",
             "  to run it:",
             command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
         ],
@@ -158,14 +158,14 @@ def test_changed_rules_of_reading_files_are_named(run: Ask, lake: Lake) -> None:
 def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     hours = ["2015-05-17T00:00", "2015-05-17T01:00"]
     waits = [
-        "  nothing is to be done while run {} is at work; if it was killed, run:",
+        "  nothing is to be done while run {} is active; if it was killed, run:",
         command(lake, *hours),
     ]
     node = partition_of("events", at(0))
     lake.ledger.claim("ingest", [node], "r ingest")
     assert explanation(run, lake, hours[0])[1:] == [
-        "    a run has begun to write it and has not published it: it is at work, or was killed",
-        "  aggregates: not computed yet; run r ingest is at work, or was killed",
+        "    a run has begun to write it and has not published it: it is active, or was killed",
+        "  aggregates: not computed yet; run r ingest is active, or was killed",
         waits[0].format("r ingest"),
         waits[1],
     ]
@@ -173,7 +173,7 @@ def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     granules = PartitionKey("aggregates", "traffic", "granules", at(0))
     lake.ledger.claim("aggregates", [granules], "r aggregate")
     assert explanation(run, lake, hours[0])[3:] == [
-        "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r aggregate is active, or was killed",
         waits[0].format("r aggregate"),
         waits[1],
     ]
@@ -181,7 +181,7 @@ def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     finished = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
     lake.ledger.publish("aggregates", {granules: finished}, "r aggregate")
     assert explanation(run, lake, hours[0])[-3:] == [
-        "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r aggregate is active, or was killed",
         waits[0].format("r aggregate"),
         waits[1],
     ]
@@ -211,7 +211,7 @@ def test_block_added_later_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     lake.file.write_text(WEB + "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n")
-    stale = "stale: the block has come since the hour was computed"
+    stale = "stale: the block was added after the hour was computed"
     assert explanation(run, lake, "2015-05-17T00:00")[2:] == [
         f"  aggregates more, granules: {stale}",
         "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
@@ -247,7 +247,7 @@ def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
         input_hashes=ExpectedInputs(lake.stream).expected(at(1)),
         reason=f"{names[0]}: {cause}",
     )
-    lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
+    lacks = f"{names[0]}: quarantined, see the finding of 2015-05-17T01:00 says why"
     entry = lake.ledger.snapshot()[partition_of("events", at(0))]
     lake.run("a", "ingest", {partition_of("events", at(1)): bad})
     lake.run("a", "ingest", {partition_of("events", at(0)): replace(entry, complete=False, reason=lacks)})
@@ -257,7 +257,7 @@ def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
         lines = explanation(run, lake, f"2015-05-17T0{hour}:00")
         return [line.strip() for line in lines if line.startswith("  file") or line.endswith(":")]
 
-    mend = "mend the data, or accept the value in the stream's file, then run:"
+    mend = "fix the data, or accept the value in the stream file, then run:"
     quarantined = f"file {names[0]}: quarantined: {cause}"
     assert files_and_advice(0) == files_and_advice(1) == [quarantined, mend]
     os.utime(paths[0], (0, 0))
@@ -279,7 +279,7 @@ def test_hour_of_several_specifications_is_explained(run: Ask, lake: Lake) -> No
     lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], input_hashes=None)})
     assert explanation(run, lake, "2015-05-17T01:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
-        "    what it was made of cannot be told: rows of several specifications, or of a killed run",
+        "    its inputs are unknown: rows of several specifications, or of a killed run",
     ]
 
 
@@ -323,7 +323,7 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
         "  aggregates traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
         f"    not computed: {texts}",
         f"    because {texts}",
-        "  mend the data, or accept the value in the stream's file, then run:",
+        "  fix the data, or accept the value in the stream file, then run:",
         command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
     ]
     missed = {"hour": "2015-05-17T01:00", "stage": "ingest", "check": "rejected_share", "observed": 0.51}
@@ -338,7 +338,7 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
         "check: rejected_share, observed: 0.512, who: NAME, why: REASON}"
     ) in lines
     assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
-        f"    withheld, what was published before stays: {cause}",
+        f"    quarantined; the rows published before stay: {cause}",
         "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.512, expected at most 0.05",
         "        line 3: no_match: junk",
     ]
@@ -356,7 +356,7 @@ def test_incomplete_hours_and_killed_runs_are_explained(run: Ask, lake: Lake) ->
     lake.ledger.claim("ingest", [node], "killed")
     assert explanation(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: writing, 1 row, by run killed",
-        "    a run has begun to write it and has not published it: it is at work, or was killed",
+        "    a run has begun to write it and has not published it: it is active, or was killed",
     ]
 
 

@@ -57,7 +57,7 @@ def aggregates(number: int) -> PartitionKey:
             "completeness",
             "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
         ),
-        ("checks", "its checks, or what is accepted of them, have changed since they withheld it"),
+        ("checks", "its checks, or their waivers, have changed since it was quarantined"),
     ],
 )
 def test_inputs_that_are_no_table_are_named(run: Ask, lake: Lake, name: str, texts: str) -> None:
@@ -140,9 +140,8 @@ def test_hour_with_events_of_other_files_is_explained(run: Ask, lake: Lake) -> N
         "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, requested=False)}, "r"
     )
     assert explanation(run, lake, "2015-05-17T05:00")[:2] == [
-        "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
-        "it",
-        "  aggregates: nobody has asked for it, so it counts as empty",
+        "  ingest: not requested, so it counts as empty; files of other hours have put 3 events in it",
+        "  aggregates: not requested, so it counts as empty",
     ]
 
 
@@ -189,11 +188,11 @@ def test_running_run_is_reported_before_quarantined_hours(run: Ask, lake: Lake) 
     lake.ledger.claim("aggregates", [granules(0)], "r")
     assert explanation(run, lake, "2015-05-17T00:00") == [
         "  ingest events: quarantined, 1 row, by run a, 2015-05-20 12:00",
-        "    withheld, what was published before stays: a.log: few",
+        "    quarantined; the rows published before stay: a.log: few",
         "  aggregates traffic, granules: writing, 0 rows, by run r",
-        "    a run has begun to write it and has not published it: it is at work, or was killed",
-        "  aggregates traffic, aggregates: not computed yet; run r is at work, or was killed",
-        "  nothing is to be done while run r is at work; if it was killed, run:",
+        "    a run has begun to write it and has not published it: it is active, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r is active, or was killed",
+        "  nothing is to be done while run r is active; if it was killed, run:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]
 
@@ -261,7 +260,7 @@ def test_hour_is_quarantined_as_long_as_one_of_its_files_is_unchanged(run: Ask, 
     names = [f"landing/web/2015-05-17/access.00{end}.log" for end in ("", ".more")]
     lake.files(file_row(lake, name, at(0), when, status="quarantined", status_reason="few") for name in names)
     assert explanation(run, lake, "2015-05-17T00:00")[-2] == (
-        "  mend the data, or accept the value in the stream's file, then run:"
+        "  fix the data, or accept the value in the stream file, then run:"
     )
     path.write_text("another line\n")
     os.utime(path, (0, 0))

@@ -109,8 +109,8 @@ def test_findings_are_those_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.run("c", "ingest", {partition_of("events", at(0)): quarantined}, 7)
     sync_ledger_findings(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
-        "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
-        "  high check_failed: web: events, 2015-05-17T00:00, are withheld: a.log: few",
+        "  found as of the last run (2015-05-20T12:07); `explain` also looks at files that arrived since:",
+        "  high check_failed: web: events, 2015-05-17T00:00, are quarantined: a.log: few",
     ]
 
 

@@ -279,7 +279,7 @@ def test_report_lists_findings_of_the_interval_the_worst_first(
         "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published (1 of them incomplete), "
         # Its inputs are not known.
         "1 of them stale, as ingest events (events) of 2015-05-17T10:00 is out of date, 3 warnings",
-        "high check_failed: web: events, 2015-05-17T11:00, are withheld: landing/g.log: junk",
+        "high check_failed: web: events, 2015-05-17T11:00, are quarantined: landing/g.log: junk",
         "medium incomplete: web: events, 2015-05-17T10:00, are incomplete: landing/f.log: cut",
     ]
 

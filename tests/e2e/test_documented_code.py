@@ -108,7 +108,7 @@ def test_join_works_as_shown(spark: SparkSession) -> None:
         "flows": spark.createDataFrame(flows, "router string, at timestamp, bytes int"),
     }
     exec(compile(block("between_join"), "documentation", "exec"), names)
-    reported = names["told"].select("id", "flows", "sent", "largest").collect()
+    reported = names["sums"].select("id", "flows", "sent", "largest").collect()
     assert list(map(tuple, reported)) == [(1, 2, 12, 7), (2, 0, None, None)]
     assert list(map(tuple, names["pairs"].select("id", "router", "bytes").collect())) == [(2, "b", 3)]
 

@@ -77,8 +77,8 @@ def test_gate_of_a_later_stage_fails_for_missing_and_omitted_hours(
         ledger, "aggregates", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}"
     )
     assert evaluated.failures == (
-        "aggregates leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
-        "hours runs them all",
+        "aggregates leaves out 2015-05-17T03:00, which were not requested from ingest; jobs/run.py over "
+        "these hours runs them all",
         "aggregates has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
         "run --from 2015-05-17T00:00 --to 2015-05-17T03:00",
     )
@@ -100,7 +100,7 @@ def test_gate_shortens_warning_of_many_intervals(ledger: Ledger) -> None:
     warnings = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "").warnings
     assert warnings[4:] == (
         "stale since 2015-05-17T08:00: ",
-        "stale in 2 more stretches; `transom status` tells all",
+        "stale in 2 more intervals; `transom status` lists all",
     )
 
 
@@ -150,8 +150,8 @@ def test_gate_names_the_column(ledger: Ledger, column: str | None, texts: str) -
 
 def test_gate_advises_to_fix_a_detector_that_raised(ledger: Ledger) -> None:
     for check, mend in (
-        ("rejected_share", "mend the data (or accept the value)"),
-        ("detector_ran", "mend the detector"),
+        ("rejected_share", "fix the data (or accept the value)"),
+        ("detector_ran", "fix the detector"),
     ):
         ledger.claim("ingest", [node(0)], check)
         ledger.record_checks("ingest", [CheckResult(node(0), check, "error", 2, "0", False)], check)
@@ -231,7 +231,7 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
     (failure,) = evaluate_gate(ledger, "ingest", "web", interval, "run it", accepted=[ACCEPTED]).failures
     assert failure.splitlines() == [
         "quarantined: ingest events, 2015-05-17T00:00: few_errors 2015-05-17 00:00:00+00:00",
-        "  what was published before stays; mend the data (or accept the value), then:",
+        "  what was published before stays; fix the data (or accept the value), then:",
         "  run it",
         "  your file says 0.3164 for few_errors of 2015-05-17T00:00, and the check saw 0.31645: `observed` "
         "must have",

@@ -196,7 +196,7 @@ def test_another_stream_fills_frames_like_own_events(make_stream: Make) -> None:
         ({"when": pa.timestamp("us", "UTC")},
          "fills.beside.source.time: .*/history has no column 'at'; known: when"),
         ({"at": pa.timestamp("us")}, "fills.beside.source.time: at must be a timestamp; in .*/history it is "
-         r"a timestamp\[us\], which says no zone"),
+         r"a timestamp\[us\], which has no zone"),
         ({"at": pa.int64()},
          "fills.beside.source.time: at must be a timestamp; in .*/history it is an int64"),
         ({"at": pa.timestamp("us", "UTC"), "hots": pa.string()},

@@ -73,7 +73,7 @@ def columns(**types: object) -> dict[str, Any]:
         ),
         (
             {"source": {"table": "b"}},
-            "source.time: is required: which column of the table says when a row was",
+            "source.time: is required: the column of the table with the time of a row",
         ),
         ({"source": {"stream": "a", "time": "t"}}, "source.time: only a table has one; got 't'"),
         (

@@ -43,7 +43,7 @@ def test_consecutive_hours_with_one_cause_are_one_finding() -> None:
         kind="check_failed",
         block="events",
         severity="high",
-        title="web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are withheld: "
+        title="web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are quarantined: "
         "check rejected_share saw 0.3333, expected at most 0.05",
         start_time=at(1),
         end_time=at(3),
@@ -55,7 +55,7 @@ def test_consecutive_hours_with_one_cause_are_one_finding() -> None:
             "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
             "line 1: no_match: junk",
             "line 2: no_match: junk",
-            "to mend it: put the data right, or accept the value in the stream file, then run ingest "
+            "to fix it: put the data right, or accept the value in the stream file, then run ingest "
             "from 2015-05-17T01:00 to 2015-05-17T03:00",
         ),
         first_hour=at(1),
@@ -66,7 +66,7 @@ def test_consecutive_hours_with_one_cause_are_one_finding() -> None:
         (at(4), at(5), True),
     ]
     assert as_lines(result)[1] == (
-        "high check_failed: web: events, 2015-05-17T04:00, are withheld: "
+        "high check_failed: web: events, 2015-05-17T04:00, are quarantined: "
         "check rejected_share saw 0.3333, expected at most 0.05"
     )
 
@@ -132,17 +132,17 @@ def test_file_with_events_of_other_hours_is_one_finding() -> None:
 
 
 def test_hours_that_lack_a_quarantined_file_name_it_and_its_fix() -> None:
-    texts = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
+    texts = "a/1.log: quarantined, see the finding of 2015-05-17T01:00 says why"
     missing = lacking(Reason("quarantined_file", texts, "a/1.log"))
     quarantined, result = of_ingest(snapshot({1: WITHHELD, 2: missing, 3: missing}), [junk(1)])
     assert quarantined.kind == "check_failed"
     assert (result.kind, result.title, result.evidence) == (
         "incomplete",
         "web: events, 2015-05-17T02:00 to 2015-05-17T04:00 (2 hours), are incomplete: "
-        "a/1.log: withheld, the finding of 2015-05-17T01:00 says why",
+        "a/1.log: quarantined, see the finding of 2015-05-17T01:00 says why",
         (
-            "a/1.log: withheld, the finding of 2015-05-17T01:00 says why",
-            "to mend it: put right what withholds a/1.log, as that finding says, then run ingest "
+            "a/1.log: quarantined, see the finding of 2015-05-17T01:00 says why",
+            "to fix it: put right what withholds a/1.log, as that finding says, then run ingest "
             "from 2015-05-17T02:00 to 2015-05-17T04:00",
         ),
     )
@@ -192,7 +192,7 @@ def test_file_without_an_hour_is_a_finding_of_every_hour() -> None:
         True,
     )
     assert str(result) == (
-        "high check_failed: web: events, files without an hour, are withheld: "
+        "high check_failed: web: events, files without an hour, are quarantined: "
         "landing/junk.log: rejected_share: observed 1"
     )
     assert result.evidence[-1].endswith("then run ingest over any hours")
@@ -206,7 +206,7 @@ def test_finding_of_consecutive_hours_shows_the_worst() -> None:
     warned = replace(junk(1), severity="warning", observed=0.06)
     (result,) = of_ingest(snapshot({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
     assert (result.severity, result.start_time, result.end_time) == ("high", at(1), at(3))
-    assert "are withheld: check rejected_share saw 0.3333" in result.title
+    assert "are quarantined: check rejected_share saw 0.3333" in result.title
 
 
 def test_quarantined_incomplete_hour_is_two_findings() -> None:
@@ -214,7 +214,7 @@ def test_quarantined_incomplete_hour_is_two_findings() -> None:
         snapshot({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
     )
     assert as_lines(result) == [
-        "high check_failed: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
+        "high check_failed: web: events, 2015-05-17T01:00, are quarantined: a/1.log: cannot be read",
         "medium incomplete: web: events, 2015-05-17T01:00, are incomplete: "
         "check files_expected saw 1, expected at least 2",
     ]
@@ -287,7 +287,7 @@ def test_stale_hours_of_any_blocks_are_one_finding() -> None:
         evidence=(
             "block site",
             "block traffic",
-            "to mend it: run aggregates from 2015-05-17T00:00 to 2015-05-17T02:00",
+            "to fix it: run aggregates from 2015-05-17T00:00 to 2015-05-17T02:00",
         ),
         first_hour=at(0),
     )

@@ -93,7 +93,7 @@ def test_frame_that_differs_from_the_filter_is_reported(
     assert {name for _, name in tally.sums} == {MISCOUNTED}
     (hour, name), notes = next(iter(tally.notes.items()))
     assert (hour, name) in {(BEGIN // HOUR_LENGTH + number, COUNTED) for number in range(4)}
-    assert all(note.startswith("user-") and note.endswith(" readings are told") for note in notes)
+    assert all(note.startswith("user-") and note.endswith(" readings are reported") for note in notes)
 
 
 def test_generated_missing_readings_count_for_the_size_of_a_batch(

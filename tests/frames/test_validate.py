@@ -155,23 +155,23 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**K, "idle": "1 day"},
-            "idle: must not be said with known: a frame is closed when its key is not known any more",
+            "idle: must not be set with known: a frame is closed when its key is not known any more",
         ),
         (
             {**K, "starts_when": "n = 1", "when_open": "report"},
-            "starts_when: must not be said with known: a missing reading has no value that could meet it",
+            "starts_when: must not be set with known: a missing reading has no value that could meet it",
         ),
         (
             {**K, "min_records": 2},
-            "min_records: must not be said with known: a frame may have missing readings only; min_length takes these, too",
+            "min_records: must not be set with known: a frame may have missing readings only; min_length takes these, too",
         ),
         (
             {**K, "max_records": 2},
-            "max_records: must not be said with known: a frame may have missing readings only; max_length takes these, too",
+            "max_records: must not be set with known: a frame may have missing readings only; max_length takes these, too",
         ),
         (
             {**K, "longest": True, "period": "1 day"},
-            "period: must not be said with known: within a period by itself no key is known from before",
+            "period: must not be set with known: within a period by itself no key is known from before",
         ),
         (
             {**T, "on_duplicate_time": ...},
@@ -228,7 +228,7 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**D, "scheme": "cover"},
-            "period: is required with scheme cover, which can be told of a period that is over",
+            "period: is required with scheme cover, which is known when a period is over",
         ),
         (
             {**D, "scheme": "unconstrained", "period": "1 day", "set": "drained"},
@@ -240,7 +240,7 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**T, "longest": True},
-            "period: is required with longest, which can be told of a period that is over",
+            "period: is required with longest, which is known when a period is over",
         ),
         (
             {**T, "period": "1 day"},

@@ -23,5 +23,5 @@ def test_rates_and_texts_follow_from_the_counts() -> None:
     assert result.rates == {"mean_error": 1.5, "beyond_epsilon": 0.25}
     assert str(result) == (
         "pages, perfect, 2 windows: 4 items of 40 records, wrong by 1.50 on average and 5 at most;"
-        " 1 too large by epsilon or more (25.00%), 0 too small, 0 outside of what is told"
+        " 1 too large by epsilon or more (25.00%), 0 too small, 0 outside the published bounds"
     )

@@ -340,7 +340,7 @@ def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Ma
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             lake.frequency(sketch, item, at)
     with pytest.raises(
-        StaleDataError, match=r"^nobody has asked for 2015-05-17T12:00, in which the window ends"
+        StaleDataError, match=r"^no run has requested 2015-05-17T12:00, in which the window ends"
     ):
         lake.frequency("clients", "a", hour(HOURS + 1))
 
@@ -362,7 +362,7 @@ def test_audit_is_recorded_and_fails_the_job_if_a_row_is_wrong(
     assert (run["trigger"], run["from"], run["to"]) == ("audit", hour(0), hour(6))
     assert work["clients.outside"] == 0
     assert work["clients.mean_error_millionths"] == round(1e6 * work["clients.error"] / work["clients.items"])
-    assert "0 outside of what is told" in caplog.text
+    assert "0 outside the published bounds" in caplog.text
     # The true count is one more than the row's.
     first = "block = 'clients' AND rank = 1"
     DeltaTable(f"{one.root}/frequencies").update(

@@ -108,8 +108,8 @@ def test_each_block_is_described_in_one_line() -> None:
             "perfect",
             "never too small, and more than 0.01 of all records too large in 0.0078 of the cases at most",
         ),
-        ("splitter", "too small or too large; by how much is told of each, as its margin"),
-        ("simple", "too small or too large, nobody knows by how much but of items that are kept"),
+        ("splitter", "off in either direction; each item has its error_bound"),
+        ("simple", "off in either direction; bounds exist only for items kept exactly"),
         (
             "vanilla",
             "never too small, and more than 0.01 of all records too large in 0.0078 of the cases at most",

@@ -94,7 +94,7 @@ def test_printed_command_repairs_the_hour(make_stream: Make) -> None:
     requested.run(Interval(hour(0), hour(len(HOURS))))
     quarantined = requested.troubled()
     assert (requested.stale(), list(quarantined)) == (fresh, [6, 7])
-    assert quarantined[6][0].startswith("withheld, what was published before stays: few: observed ")
+    assert quarantined[6][0].startswith("quarantined; the rows published before stay: few: observed ")
 
     # A changed file does not concern the ledger. Its rows do, once they are read.
     changed = day.land(1, lines(1, 2))
@@ -126,7 +126,7 @@ def test_printed_command_repairs_the_hour(make_stream: Make) -> None:
     text = TEXT.replace("n < 6", "n < 9")
     requested = ExplainedLake(make_stream(text), text)
     assert requested.stale() == {"ingest": [], "aggregates": [6, 7]}
-    others = "its checks, or what is accepted of them, have changed since they withheld it"
+    others = "its checks, or their waivers, have changed since it was quarantined"
     assert requested.troubled() == {number: [others, *reasons] for number, reasons in quarantined.items()}
     requested.repair(6)
     assert (requested.stale(), requested.troubled()) == (fresh, {})

@@ -212,7 +212,7 @@ def test_smallest_instance_of_a_slice_equals_that_of_the_definition(
         elif (
             whole.time[last] - whole.time[first] <= pattern.max_length and last - first < pattern.max_records
         ):
-            with pytest.raises(ValueError, match="no instance from its first record to its last"):
+            with pytest.raises(ValueError, match="no instance from the first to the last"):
                 smallest(pattern, whole.part(first, last))
 
 

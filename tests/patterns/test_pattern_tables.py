@@ -306,7 +306,7 @@ def test_raising_detector_is_named_with_key_and_window_and_other_hours_are_publi
     ]
     assert any("10.0.0.2" in texts for finding in reported_matches for texts in finding.evidence)
     assert all(
-        finding.evidence[-1].startswith("to mend it: mend the detector, then run")
+        finding.evidence[-1].startswith("to fix it: fix the detector, then run")
         for finding in reported_matches
     )
 

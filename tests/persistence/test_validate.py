@@ -35,8 +35,8 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
             {**P, "epsilon": 0.02},
             "epsilon: must be at least 2 / 72, or every item is tracked, which takes more than counting all of them exactly: tau = 2 / (epsilon n) is 1.39; got epsilon 0.02 of 72 slots",
         ),
-        ({**P, "epsilon": ...}, "epsilon: must be said, or a budget instead; got neither"),
-        ({**P, "budget": BUDGET}, "epsilon: must be said, or a budget instead; got both"),
+        ({**P, "epsilon": ...}, "epsilon: must be set, or a budget instead; got neither"),
+        ({**P, "budget": BUDGET}, "epsilon: must be set, or a budget instead; got both"),
         (
             {**P, "epsilon": ..., "budget": {"tuples": 100, "pairs": 100_000}},
             "budget: gives an epsilon that cannot be, from 100 tuples of 100000 pairs and 2 instances: it must be above 0 and below alpha; got 55.5556 and alpha 0.7",
@@ -50,7 +50,7 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
         ),
         (
             {**P, "watch": ["b", "a"], "ignore": {"items": ["c", "a"]}},
-            "watch[1]: is ignored, too, and would never be told of",
+            "watch[1]: is ignored, too, and would never be reported",
         ),
         ({**P, "ignore": {"items": [["a", "b"]]}}, "ignore.items[0]: must have a value for each of user; got ['a', 'b']"),
         ({**P, "ignore": {"networks": {"host": ["10.0.0.0/8"]}}}, "ignore.networks.host: no column 'host' of the item; known: user"),

@@ -148,8 +148,8 @@ def run(
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         LOG.error(
             f"{name}: failed: {type(error).__name__}: {_first_line(error)}{where}\n"
-            f"{name}: hours that were being written are marked so and not called fresh; mend the cause and "
-            "run the interval again"
+            f"{name}: partitions being written are marked so and will be computed again; fix the cause, "
+            "then run the interval again"
         )
         raise
     finally:

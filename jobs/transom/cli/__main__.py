@@ -40,7 +40,7 @@ app.command(short_help="draft a stream file from a log's first lines")(init)
 app.command(short_help="read stream files, and say all that is wrong with them")(check)
 app.command("try", short_help="run all stages on some files, and show what comes out")(try_)
 app.command(short_help="count hours by what became of them; what was found")(status)
-app.command(short_help="say why an hour is not fresh, and what mends it")(explain)
+app.command(short_help="say why an hour is not fresh, and what fixes it")(explain)
 app.command(short_help="compare the tables with the ledger, and mark what is damaged")(verify)
 
 app.command(short_help="install Java, Delta's jars and Spark's settings")(setup)

@@ -111,7 +111,7 @@ def scan_file(stream: Stream, path: Path) -> ScannedFile:
     elif not set(of_time) <= set(match.captures if match is not None else ()):
         why = f"times are made of {', '.join(of_time)} in its name"
     if why:
-        raise UsageError(f"{path}: must be named as source.path says, {stream.source.path}, as {why}")
+        raise UsageError(f"{path}: must be named as in source.path, {stream.source.path}, as {why}")
     file = ScannedFile(path, match)
     with path.open("rb") as source:
         for part in read_as_job(stream, source, path.name, match):
@@ -294,7 +294,7 @@ def link_into_landing(
     elif pattern.unit is not None and not timed:
         other = next(file.path for file in files if file.match is None)
         notes.append(
-            f"{other} is not named as source.path says: `event_time_range` and `expected_files` are not tried"
+            f"{other} is not named as in source.path: `event_time_range` and `expected_files` are not tried"
         )
     if not all(set(pattern.captures) <= set(file.match.captures if file.match else ()) for file in files):
         notes.append(f"{', '.join(pattern.captures)}: not in a file's path, taken as 'try'")

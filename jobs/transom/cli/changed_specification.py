@@ -48,7 +48,7 @@ def changed_specification(stream: Stream, freshness: Freshness, partition: Parti
         parts.append("a check or a waiver that decides whether files are complete")
     *others, last = parts
     listed = f"{', '.join(others)} or {last}" if others else last
-    return f"the stream's file says something else of what shapes it than when it was computed: {listed}"
+    return f"the stream file has changed since it was computed: {listed}"
 
 
 def _feature(stream: Stream, partition: PartitionKey) -> Feature[Stream]:

@@ -65,7 +65,7 @@ def _explained(file: Path, stream: Stream, uri: str, hour: datetime) -> dict[str
     ledger = ledger_of(root)
     explained: dict[str, Any] = {"stream": stream.name, "hour": format_hour(hour), "lake": uri}
     if ledger is None:
-        reason = f"nobody has asked for it: no run of {stream.name} is in this lake"
+        reason = f"not requested: no run of {stream.name} is in this lake"
         advice, command = "to run it", submit_hours(file, uri, hour, hour)
         return {
             **explained,

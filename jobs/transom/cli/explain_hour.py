@@ -24,16 +24,15 @@ from transom.ledger.stale_reason import Code, StaleReason
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
 from transom.spec.stream import Stream
 
-REMEDY = "mend the data, or accept the value in the stream's file"
+REMEDY = "fix the data, or accept the value in the stream file"
 MAX_SHOWN = 5
 """Maximum number of causes that are listed one by one."""
 WORDS: Mapping[Code, str] = {
     "not_computed": "it has not been computed",
-    "block_added": "the block has come since the hour was computed",
-    "unknown_inputs": "what it was made of cannot be told: rows of several specifications, or of a killed "
-    "run",
+    "block_added": "the block was added after the hour was computed",
+    "unknown_inputs": "its inputs are unknown: rows of several specifications, or of a killed run",
     "completeness": "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
-    "checks": "its checks, or what is accepted of them, have changed since they withheld it",
+    "checks": "its checks, or their waivers, have changed since it was quarantined",
 }
 """Texts of the reasons for stale partitions."""
 
@@ -76,7 +75,7 @@ class HourExplanation:
     def advice(self) -> str:
         """The remedy; after a call of `files` it also depends on the landing folder."""
         if self._active_run:
-            return f"nothing is to be done while run {self._active_run} is at work; if it was killed, run"
+            return f"nothing is to be done while run {self._active_run} is active; if it was killed, run"
         if self._quarantined:
             return f"{self._remedy}, then run"
         if self._missing and not self._to_run:
@@ -105,11 +104,11 @@ class HourExplanation:
         if unfinished := self._unfinished(stage):
             return unfinished
         if self.hour in self.snapshot.required_hours:
-            return f"stale: ingest has been asked for it, and {stage} has not run since"
+            return f"stale: it was requested from ingest, and {stage} has not run since"
         tables = self._recorded.items()
         events = sum(state.rows for key, state in tables if (key.stage, key.table) == (stage, "events"))
         more = f"; files of other hours have put {counted(events, 'event')} in it" if events else ""
-        return f"nobody has asked for it, so it counts as empty{more}"
+        return f"not requested, so it counts as empty{more}"
 
     def _unfinished(self, stage: str) -> str | None:
         """Return text about an unfinished run of the stage or an earlier stage; None if there is none.
@@ -120,7 +119,7 @@ class HourExplanation:
         for key, state in self._recorded.items():
             if key.stage in stages and state.requested and self._end(state) is None:
                 self._active_run = state.run_id
-                return f"not computed yet; run {state.run_id} is at work, or was killed"
+                return f"not computed yet; run {state.run_id} is active, or was killed"
         return None
 
     def _partition(self, partition: PartitionKey) -> tuple[str, list[str]]:
@@ -151,13 +150,13 @@ class HourExplanation:
         match reason.code:
             case "writing":
                 self._active_run = state.run_id
-                yield "a run has begun to write it and has not published it: it is at work, or was killed"
+                yield "a run has begun to write it and has not published it: it is active, or was killed"
             case "damaged":
                 if partition.stage == SOURCE_STAGE:
                     # A run ingests a file as a whole.
                     files = [file for file in self._known if file.source_id and self.hour in file.touched]
                     self._hours |= frozenset().union(*(file.touched for file in files)) - {UNKNOWN_HOUR}
-                yield f"its rows are damaged; a run over the hour makes them again: {state.reason}"
+                yield f"its rows are damaged; a run over the hour computes them again: {state.reason}"
             case "specification" | "dropped":
                 yield changed_specification(self.stream, self.freshness, partition)
             case "version":
@@ -182,7 +181,7 @@ class HourExplanation:
                 yield f"computed from what is stale in turn: {upstream}"
             case "quarantined":
                 self._quarantined.add(partition)
-                yield f"withheld, what was published before stays: {state.reason}"
+                yield f"quarantined; the rows published before stay: {state.reason}"
                 yield from self._failed_checks(partition, "error")
             case "blocked":
                 yield f"not computed: {state.reason}"
@@ -237,8 +236,8 @@ class HourExplanation:
             entry = entry_for(result)
             if is_error:
                 built_in = self.stream.built_in.get(result.check)
-                if built_in and built_in.mended:
-                    self._remedy, entry = built_in.mended, None
+                if built_in and built_in.remedy:
+                    self._remedy, entry = built_in.remedy, None
                 yield from format_check_result(result).split("\n")
             yield from near_misses(result, entries_of(self.stream.waivers), results if is_error else ())
             if entry:

@@ -135,7 +135,7 @@ def _print_state(state: Mapping[str, Any]) -> None:
         typer.echo(f"  ... and {len(accepted) - MAX_WAIVED} earlier ones in the table checks")
     if state["findings"]:
         last_run = f" ({state['last_run']:%Y-%m-%dT%H:%M})" if state["last_run"] else ""
-        typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
+        typer.echo(f"  found as of the last run{last_run}; `explain` also looks at files that arrived since:")
     for finding in [*state["findings"], *([state["more_findings"]] if state["more_findings"] else [])]:
         typer.echo(f"  {plain(finding)}")
 

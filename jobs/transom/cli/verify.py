@@ -30,7 +30,7 @@ def verify(
         str | None, typer.Option("--to", metavar="HOUR", help="The end of the hours, exclusive.")
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mark what is damaged, so that the next run makes it again.")
+        bool, typer.Option("--repair", help="Mark what is damaged, so that the next run computes it again.")
     ] = False,
     lake_named: LakeOption = None,
 ) -> None:
@@ -118,7 +118,7 @@ def verify_in(
     if not damages:
         return True
     if not repair:
-        typer.echo("`--repair` marks these hours, so that the next run makes them again")
+        typer.echo("`--repair` marks these hours, so that the next run computes them again")
         return False
     marked = mark(spark, stream, root, interval)
     for note in marked.notes:
@@ -128,9 +128,9 @@ def verify_in(
     typer.echo(f"{counted(len(marked.partitions), 'hour')} of tables marked")
     if marked.hours:
         command = submit_hours(file, uri, min(marked.hours), max(marked.hours))
-        typer.echo(f"to make them again:\n  {command}")
+        typer.echo(f"to compute them again:\n  {command}")
     elif marked.partitions:
-        typer.echo("any run makes them again")
+        typer.echo("any run computes them again")
     return False
 
 

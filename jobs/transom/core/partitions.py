@@ -30,7 +30,7 @@ INHERITED_INCOMPLETE = "incomplete hours, first"
 """Text for an hour that is incomplete only because its inputs are."""
 CARRIED_INCOMPLETE = f"earlier {INHERITED_INCOMPLETE}"
 """The same for earlier hours of its own table, which do not make later hours incomplete."""
-WITHHELD_FILE = "withheld, the finding of"
+WITHHELD_FILE = "quarantined, see the finding of"
 """Text for an hour that lacks rows of a quarantined file; the file's hour follows."""
 
 

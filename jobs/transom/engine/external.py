@@ -184,7 +184,7 @@ def _require_columns(source: ExternalSource, table: DeltaTable) -> None:
         if not any(matches(types[column]) for matches in TYPES[kind]):
             raise LakeError(
                 f"{place}: {column} must be {_a(kind)}; in {source.name} it is {_a(str(types[column]))}"
-                + (", which says no zone" if pa.types.is_timestamp(types[column]) else "")
+                + (", which has no zone" if pa.types.is_timestamp(types[column]) else "")
             )
 
 

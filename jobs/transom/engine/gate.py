@@ -87,7 +87,7 @@ def evaluate_gate(
     left_out = [hour for hour in hours if stage != SOURCE_STAGE and hour not in required]
     if left_out:
         failures.append(
-            f"{stage} leaves out {format_hours(left_out)}, which {SOURCE_STAGE} has not been asked for; "
+            f"{stage} leaves out {format_hours(left_out)}, which were not requested from {SOURCE_STAGE}; "
             "jobs/run.py over these hours runs them all"
         )
     missing = [
@@ -174,4 +174,4 @@ def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
         for start, end in intervals[:MAX_ITEMS_SHOWN]
     ]
     more = len(intervals) - MAX_ITEMS_SHOWN
-    return lines + ([f"stale in {more} more stretches; `transom status` tells all"] if more > 0 else [])
+    return lines + ([f"stale in {more} more intervals; `transom status` lists all"] if more > 0 else [])

@@ -171,9 +171,9 @@ def format_blocked(
         lines += ["  when nothing is in its way any more:", run]
     elif state.status == "quarantined":
         remedy = next(
-            (rule.mended for result in failed if (rule := rules.get(result.check)) and rule.mended), None
+            (rule.remedy for result in failed if (rule := rules.get(result.check)) and rule.remedy), None
         )
-        what = remedy or "mend the data (or accept the value)"
+        what = remedy or "fix the data (or accept the value)"
         lines += [f"  what was published before stays; {what}, then:", run]
         lines += [] if remedy else _waiver_lines(failed, waivers, results)
         for result in failed[:MAX_ITEMS_SHOWN]:

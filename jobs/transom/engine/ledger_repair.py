@@ -170,7 +170,7 @@ def repair_ledger(
     for name in sorted(damage.broken):
         aside = set_aside(root, name)
         create(root, Table.load(name))
-        notes.append(f"{name}: made anew{f'; the damaged one is in {aside}' if aside else ''}")
+        notes.append(f"{name}: rebuilt{f'; the damaged one is in {aside}' if aside else ''}")
     for name in KEYS:
         for stage in sorted(damage.stages[name]) if name not in damage.broken else ():
             table = DeltaTable(f"{root}/{name}")
@@ -195,7 +195,7 @@ def repair_ledger(
     if "runs" in damage.broken or any(of.table == "runs" and of.file for of in damage.damages):
         notes.append("runs: what earlier runs did is lost; no row depends on it")
     if damage.stages[FINDINGS]:
-        notes.append(f"{FINDINGS}: the next run of each stage tells again what it has found")
+        notes.append(f"{FINDINGS}: the next run of each stage writes its findings again")
     return notes
 
 

@@ -107,7 +107,7 @@ class Reader(ABC):
     def _require_fresh(self, snapshot: LedgerSnapshot, partitions: Sequence[PartitionKey]) -> None:
         last, required = partitions[-1].hour, snapshot.required_hours
         if last not in required:
-            raise StaleDataError(f"nobody has asked for {format_hour(last)}, in which the window ends")
+            raise StaleDataError(f"no run has requested {format_hour(last)}, in which the window ends")
         freshness = self.freshness(snapshot)
         for partition in partitions:
             # Other hours count as empty, as in every table.

@@ -32,8 +32,8 @@ INGEST_COUNTERS = {
     "files_read": ("file read", "files read"),
     "lines_rejected": ("line rejected", "lines rejected"),
     "files_conflicting": (
-        "file held back that differs from what stands",
-        "files held back that differ from what stands",
+        "conflicting file",
+        "conflicting files",
     ),
     "files_missing": ("file missing", "files missing"),
     "files_waiting": ("file waiting", "files waiting"),

@@ -43,9 +43,9 @@ class Fate(NamedTuple):
 
 FATES: Mapping[str, Fate] = {
     "error": Fate(
-        "are withheld", "high", "put the data right, or accept the value in the stream file, then run"
+        "are quarantined", "high", "put the data right, or accept the value in the stream file, then run"
     ),
-    "incomplete": Fate("are incomplete", "medium", "when what is missing has come, run"),
+    "incomplete": Fate("are incomplete", "medium", "when the missing files have arrived, run"),
     "warning": Fate("deserve a look", "low"),
     "blocked": Fate("could not be computed", "high", "when nothing is in its way any more, run"),
     "damaged": Fate("are damaged", "high", "run"),
@@ -186,7 +186,7 @@ def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
         kind = "source_silent"
     column = f" on {check.column}" if check.column else ""
     subject = f" {check.file}" if check.file else ""
-    remedy = rules[check.check].mended if check.check in rules else None
+    remedy = rules[check.check].remedy if check.check in rules else None
     return _Symptom(
         (kind, check.partition.block, f"{check.check}{column}"),
         check.partition.hour,
@@ -316,7 +316,7 @@ def _finding(
             *seen[:MAX_EVIDENCE],
             *([f"and {len(seen) - MAX_EVIDENCE} more"] if len(seen) > MAX_EVIDENCE else []),
             *list(rows)[:MAX_EVIDENCE],
-            *([f"to mend it: {remedy} {stage} {over}"] if remedy else []),
+            *([f"to fix it: {remedy} {stage} {over}"] if remedy else []),
         ),
         first_hour=start,
     )

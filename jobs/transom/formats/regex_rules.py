@@ -199,7 +199,7 @@ class _Walk:
             raise PatternError(token.start(), f"repeats a part at most {MAX_REPEATS} times; got {repeats}")
         if not self.linear and part.endless and (maximum is None or maximum > MAX_BOUNDED):
             what = self.text[part.start : token.end()][:40]
-            raise PatternError(part.start, f"{what} repeats a repeat, which may take for ever")
+            raise PatternError(part.start, f"{what} repeats a repeat, which is exponential")
         endless, empty = part.endless or maximum is None, part.empty or not minimum
         return _Part(part.start, token.end(), repeats, part.size * times, endless, empty)
 

@@ -26,7 +26,7 @@ class BuiltIn:
         at_most: the largest value that passes; None for a check without a tolerance.
         advice: a hint for messages, if the check's name and values are not enough.
         tolerance: the field of `CheckSpec` that overrides `at_most`.
-        mended: what to fix after a failure, if it is not the data.
+        remedy: what to fix after a failure, if it is not the data.
     """
 
     stage: str
@@ -35,7 +35,7 @@ class BuiltIn:
     at_most: float | None = None
     advice: str | None = None
     tolerance: Literal["at_most", "hours"] = "at_most"
-    mended: str | None = None
+    remedy: str | None = None
 
 
 OF_INGEST: Mapping[str, BuiltIn] = {
@@ -77,7 +77,7 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         "ingest", "incomplete", "files cover all of the hour, where the source says how long a period each "
         "file `covers`", advice="the periods without a file are in the sample"),
     "files_unchanged": BuiltIn(
-        "ingest", "warning", "no file differs from what stands of it, other than by having grown"),
+        "ingest", "warning", "no file differs from its published content, except by having grown"),
     "files_distinct": BuiltIn(
         "ingest", "warning",
         "no two files hold the same bytes under names that differ by more than packing and rotation",
@@ -86,7 +86,7 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         "once"),
     "times_unambiguous": BuiltIn(
         "ingest", "warning",
-        "of local times in the hour that comes twice, the order of a file's lines tells which is meant",
+        "of local times in the hour that comes twice, the order of a file's lines determines which is meant",
         advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
 }  # fmt: skip

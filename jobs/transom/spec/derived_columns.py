@@ -28,7 +28,7 @@ def expression(columns: Columns, read: Mapping[str, layout.Field], name: str) ->
         return compiled(text, types | {"event_time": "timestamp"})
     except ExpressionError as error:
         if error.unknown in _derived(columns):
-            rule = f"{error.unknown} is derived, too; a derived column is made of others"
+            rule = f"{error.unknown} is derived, too; a derived column reads others"
             raise ExpressionError(text, error.offset, rule) from None
         raise
 
@@ -61,7 +61,7 @@ def problems(columns: Columns, read: Mapping[str, layout.Field], time: Time | No
     if time is not None:
         for place, text in [*(("column", text) for text in time.column or ()), ("plus", time.plus)]:
             if text in _derived(columns):
-                yield Issue(f"time.{place}", f"{text} is derived; a time is made of a record's own fields")
+                yield Issue(f"time.{place}", f"{text} is derived; a time comes from a record's own fields")
 
 
 def _derived(columns: Columns) -> list[str]:

@@ -60,7 +60,7 @@ class Filler(ShorthandModel):
             yield Issue("", f"must be one of block, stream and table; got {got}")
             return
         if self.table is not None and self.time is None:
-            yield Issue("time", "is required: which column of the table says when a row was")
+            yield Issue("time", "is required: the column of the table with the time of a row")
         if self.table is None and self.time is not None:
             yield Issue("time", f"only a table has one; got {self.time!r}")
         if self.block is not None and self.columns:

@@ -110,7 +110,7 @@ def _around(place: str, text: str, records: str) -> Iterator[Issue]:
             except ValueError as error:
                 yield Issue(place, str(error))
         elif any(path.startswith(f"{name}[]") for name in lists_of(records)[:1]):
-            yield Issue(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
+            yield Issue(place, f"a path to a value around a record begins with {AROUND}: {AROUND}{path}")
 
 
 def key_problems(place: str, key: tuple[str, ...], stream: StreamFields) -> Iterator[Issue]:

@@ -158,7 +158,7 @@ def test_try_requires_the_date_of_its_times(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         scan_file(stream, other)
     assert str(error.value) == (
-        f"{other}: must be named as source.path says, app.{{date}}.log, as times are made of date in its name"
+        f"{other}: must be named as in source.path, app.{{date}}.log, as times are made of date in its name"
     )
 
 
@@ -261,7 +261,7 @@ def test_header_with_a_duplicate_or_missing_name_is_refused(
     assert actual.stream.source.options == {"header": False, "names": names, "skip": 1}
     assert (actual.refused, actual.header_lines) == ([], 1)
     assert [list(event.values())[1:4] for event in actual.events] == rows
-    assert f"# {note}so the names stand here\n" in actual.text
+    assert f"# {note}so the names are listed here\n" in actual.text
 
 
 def test_zone_is_requested_in_one_place(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_stack_trace_between_lines_is_rejected_and_the_rest_is_read(tmp_path: Pa
     assert "# ?: 20 of 40 lines are refused here: no match: left over: " in actual.text
     assert "rejected_share" not in actual.stream.checks
     assert (
-        ".\n# Such a file is withheld until its lines are read, or you say that so many may be refused:\n"
+        ".\n# Such a file is quarantined until its lines are read, or until you allow so many:\n"
         "#   checks: {rejected_share: {at_most: 0.76}}\n"
     ) in actual.text
 

@@ -181,7 +181,7 @@ def _log(table: DelimitedTable) -> LogFormat:
     elif (names := _unique(header)) != header:
         twice = [name for name, times in Counter(header).items() if times > 1 and name.strip()]
         wrong = f"has a name twice, {', '.join(twice)}" if twice else "lacks a name"
-        notes.append(f"the line that names its fields {wrong}; so the names stand here")
+        notes.append(f"the line that names its fields {wrong}; so the names are listed here")
         options |= {"header": False, "names": names, **skip}
     else:
         is_first = table.only_comments(1, names_line) and names_line not in table.comments

@@ -54,7 +54,7 @@ def pairs(lines: Sequence[str]) -> LogFormat | NearMiss:
         rows = [words for words in lead_words if len(words) >= len(lead)]
         leading = {name: [words[index] for words in rows] for index, name in enumerate(lead)}
         has_more = any(len(words) > len(lead) for words in rows)
-        notes = ("words between those of `lead` and the pairs are left out",) if has_more else ()
+        notes = ("words between those of `lead` and the pairs are skipped",) if has_more else ()
         options["lead"] = lead
         return LogFormat("kv", leading | fields, {}, options, notes=notes, time=tuple(time))
     if not any(times_of(texts) or partial_times_of(texts) for texts in fields.values() if texts):
@@ -65,7 +65,7 @@ def pairs(lines: Sequence[str]) -> LogFormat | NearMiss:
             note = f"{field} is taken apart by a pattern"
             return LogFormat("kv", fields | parts, {}, options, notes=(note,))
         if guess(lines)[1]:
-            return NearMiss(matched, "a time stands before the pairs in a form that is no word of its own")
+            return NearMiss(matched, "the time before the pairs is not a separate word")
     return LogFormat("kv", fields, {}, options)
 
 

@@ -75,7 +75,7 @@ def _is_address(text: str) -> bool:
 
 def error_log(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect the error log of nginx or of Apache httpd; the format is a pattern."""
-    note = "a web server's error log; what its lines do not all have is left out where it is not there"
+    note = "a web server's error log; fields that not all lines have are optional"
     logs = [by_pattern(lines, pattern, note) for pattern in (NGINX, APACHE)]
     return max(logs, key=lambda log: log.lines if isinstance(log, NearMiss) else inf)
 

@@ -88,7 +88,7 @@ def time_of(log: LogFormat, paths: Sequence[str], start: str) -> InferredTime:
     if partial is not None and not partial.untimed:
         return partial
     if times:
-        return _single_field(log, kinds, times, ["?: taken for a time by its size alone"])
+        return _single_field(log, kinds, times, ["?: a time by its size alone"])
     return joined or partial or _untimed("no field looks like a time", start)
 
 

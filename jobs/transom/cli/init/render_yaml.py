@@ -91,7 +91,7 @@ def _heading(samples: Sequence[LogSample], trial: DraftTrial, when: InferredTime
     cut = "" if all(sample.whole for sample in samples) else f" (the first {MAX_BYTES // 2**20} MiB of each)"
     hours = counted((last - first) // HOUR + 1, "hour")
     extent = f"{format_hour(first)} to {format_hour(last + HOUR)} UTC ({hours})"
-    extent = "of times that nobody knows yet" if when is not None and when.untimed else extent
+    extent = "of times that are not known yet" if when is not None and when.untimed else extent
     return [
         f"# Drafted from {comment(names)}{cut}: {counted(trial.lines, 'line')}, "
         f"{counted(trial.events.num_rows, 'event')},",
@@ -120,7 +120,7 @@ def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: 
         lines += [f"#   {comment(f'{column.path}: {column.words}')}" for column in columns]
         others = read(log.preset)["columns"].keys() - {column.path for column in columns}
         lines += [f"# and, made of the same: {', '.join(sorted(others))}"] if others else []
-    return [*lines, f"# Left out: {comment(', '.join(undeclared)[:500])}"] if undeclared else lines
+    return [*lines, f"# Omitted: {comment(', '.join(undeclared)[:500])}"] if undeclared else lines
 
 
 def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
@@ -140,7 +140,7 @@ def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
         share = f"{trial.rejected} of {counted(trial.lines, 'line')}"
         lines += [
             f"# ?: {share} are refused here: {comment(reasons)[:200]}.",
-            "# Such a file is withheld until its lines are read, or you say that so many may be refused:",
+            "# Such a file is quarantined until its lines are read, or until you allow so many:",
             f"#   checks: {{rejected_share: {{at_most: {at_most}}}}}",
         ]
     return lines

@@ -14,12 +14,12 @@ CHECKS = {
     ),
     "granules_add_up": _error("an hour's granules count every event of the hour that the block takes"),
     "sums_exact": _error(
-        "no sum is left out, which one is where it might not be exact",
+        "no sum is omitted; a sum that might not be exact is",
         advice="rows whose largest magnitude times their number of values reaches 2**62 units: a coarser "
         "resolution or unit helps",
     ),
     "lines_exact": _error(
-        "no line is left out, which one is where it might not be exact",
+        "no line is omitted; a line that might not be exact is",
         advice="windows with a unit whose value reaches 2**42 steps of its column's resolution: a coarser "
         "resolution helps",
     ),

@@ -12,7 +12,7 @@ FEATURE: Feature[Stream] = Feature(
     meaning="Measures of each key over sliding windows of several granularities.",
     noun="aggregate",
     rows="figures",
-    doc="Events become figures over sliding windows.",
+    doc="Computes aggregates of events over sliding windows.",
     outlets=("aggregates", "recurring", "alerts"),
     optional_outlets={
         "recurring": lambda stream: any(block.recurring for block in stream.blocks(Aggregation).values()),

@@ -4,7 +4,7 @@ from transom.spec.checks import BuiltIn
 
 CHECKS = {
     "frames_keep_rules": BuiltIn(
-        "frames", "error", "every frame is of its kind: its lengths, and what its values come to together"
+        "frames", "error", "every frame satisfies its kind: its lengths, and the aggregate of its values"
     ),
     "frames_counted": BuiltIn(
         "frames",
@@ -14,7 +14,7 @@ CHECKS = {
     "sums_grow": BuiltIn(
         "frames",
         "warning",
-        "of frames that end when their sum has come to something, no value leads away from it",
+        "in frames that end when their sum reaches a bound, no value leads away from it",
         advice="values of the other sign, with which the sum may never get there, are in the sample",
     ),
     "frames_apart": BuiltIn(
@@ -23,7 +23,7 @@ CHECKS = {
     "frames_exact": BuiltIn(
         "frames",
         "error",
-        "no mean is left out, which one is where the sum might not be exact",
+        "no mean is omitted; the mean of a sum that might not be exact is",
         advice="frames whose largest magnitude times their number of values reaches 2**62 steps of the "
         "column's resolution: a coarser one helps",
     ),

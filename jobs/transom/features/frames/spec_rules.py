@@ -121,7 +121,7 @@ def _missing(frame: Frame) -> Iterator[Issue]:
         yield Issue("known", f"goes with missing: satisfies; got {got}")
     for name, why in _NOT_KNOWN.items():
         if name in frame.model_fields_set:
-            yield Issue(name, f"must not be said with known: {why}")
+            yield Issue(name, f"must not be set with known: {why}")
 
 
 def _readings(frame: Frame) -> Iterator[Issue]:
@@ -163,7 +163,7 @@ def _period(frame: Frame) -> Iterator[Issue]:
     period = frame.period
     if (frame.longest or overlap) and period is None:
         what = "longest" if frame.longest else f"scheme {frame.scheme}"
-        yield Issue("period", f"is required with {what}, which can be told of a period that is over")
+        yield Issue("period", f"is required with {what}, which is known when a period is over")
     elif period is not None and not (frame.longest or overlap):
         rule = "goes with longest, or with scheme cover or unconstrained of kind delta or aggregate"
         yield Issue("period", rule)

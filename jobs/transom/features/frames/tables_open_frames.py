@@ -160,7 +160,7 @@ class FrameBuilder:
             hour, first = int(reports.hour[row]) // HOUR_LENGTH, np.datetime64(int(reports.first[row]), "us")
             counters.add(MISCOUNTED, [hour], [1])
             key = _key_text(keys, reports.key[row])
-            counters.note(COUNTED, hour, f"{key}, from {first}: {reports.new[row]} readings are told")
+            counters.note(COUNTED, hour, f"{key}, from {first}: {reports.new[row]} readings are reported")
 
     def _advanced(
         self, readings: Readings, states: OpenFrameState, key_count: int

@@ -67,7 +67,7 @@ def result_of(block: str, variant: str, windows: int, counts: Mapping[str, int])
         f"{block}, {variant}, {windows} windows: {counts['items']} items of {counts['records']} "
         f"records, wrong by {rates['mean_error']:.2f} on average and {counts['most']} at most;"
         f" {counts['beyond']} too large by epsilon or more ({rates['beyond_epsilon']:.2%}),"
-        f" {counts['below']} too small, {counts['outside']} outside of what is told"
+        f" {counts['below']} too small, {counts['outside']} outside the published bounds"
     )
     sound = not (counts["outside"] or (variant in NEVER_BELOW and counts["below"]))
     return AuditResult(block, windows, counts, rates, sound, text)

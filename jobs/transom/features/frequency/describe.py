@@ -27,12 +27,12 @@ def summary(stream: Stream, name: str) -> str:
     """Return the text for the item of a block, its window, its matrix and the error of an estimate."""
     block = stream.blocks(Frequency)[name]
     shape = block.shape
-    error = "too small or too large, nobody knows by how much but of items that are kept"
+    error = "off in either direction; bounds exist only for items kept exactly"
     if block.never_below:
         share = f"{shape.epsilon:.2g} of all records too large in {shape.delta:.2g} of the cases at most"
         error = f"never too small, and more than {share}"
     elif block.variant == "splitter":
-        error = "too small or too large; by how much is told of each, as its margin"
+        error = "off in either direction; each item has its error_bound"
     # Vanilla has no window.
     window = f" in {format_duration(block.window)} by ticks of {format_duration(block.tick)}"
     return (

@@ -31,7 +31,7 @@ LOST = "rows were damaged and are lost until the landing folder holds the same f
 """The text for a file with lost rows; the hours follow."""
 WAITS = "; its rows come back with "
 """The text for a damaged hour that waits; the files follow."""
-DIFFERENT = "rows stand that are not those of the digest in the ledger"
+DIFFERENT = "its rows do not have the digest in the ledger"
 GONE = "has changed or is gone, so they cannot be read again"
 
 

@@ -10,8 +10,8 @@ _MEANINGS = {
     "work_within_bound": "detectors are shown no more records than theory allows, "
     "those of windows at level 0 with longer batches apart",
     "detector_ran": "a detector raises nowhere, and returns what it was shown",
-    "episodes_inside_hour": "no episode that an hour tells of goes on after the hour",
+    "episodes_inside_hour": "no episode reported in an hour ends after the hour",
     "matches_in_episodes": "an hour's episodes take every match of the hour once",
 }
 CHECKS = {name: BuiltIn("patterns", "error", meaning) for name, meaning in _MEANINGS.items()}
-CHECKS["detector_ran"] = replace(CHECKS["detector_ran"], mended="mend the detector")
+CHECKS["detector_ran"] = replace(CHECKS["detector_ran"], remedy="fix the detector")

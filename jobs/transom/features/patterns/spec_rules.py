@@ -53,9 +53,9 @@ def problems(pattern: Pattern) -> Iterator[Issue]:
             continue
         if step.within is not None:
             instead = "" if number == 0 else "; how long after the step before it comes is gap: {max: ...}"
-            yield Issue(f"{path}.within", f"says nothing of a single record, and times is 1{instead}")
+            yield Issue(f"{path}.within", f"has no effect on a single record, and times is 1{instead}")
         if step.distinct:
-            yield Issue(f"{path}.distinct", "says nothing of a single record, and times is 1")
+            yield Issue(f"{path}.distinct", "has no effect on a single record, and times is 1")
     if not duplicates:
         yield from _agreements(pattern)
         yield from _absent(pattern)

@@ -150,7 +150,7 @@ class Persistence(Model):
             return
         if (self.epsilon is None) == (budget is None):
             both = "neither" if budget is None else "both"
-            yield Issue("epsilon", f"must be said, or a budget instead; got {both}")
+            yield Issue("epsilon", f"must be set, or a budget instead; got {both}")
             return
         yield from find_duplicates("item", self.item)
         if not 0 < self.delta < 1:

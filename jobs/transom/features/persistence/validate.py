@@ -33,7 +33,7 @@ def _ignored(place: str, block: Persistence, stream: Stream) -> Iterator[Issue]:
     ignored = {*item_rules.listed(ignore.items)}
     for index, item in enumerate(item_rules.listed(block.watch)):
         if item in ignored:
-            yield Issue(f"{place}.watch[{index}]", "is ignored, too, and would never be told of")
+            yield Issue(f"{place}.watch[{index}]", "is ignored, too, and would never be reported")
     for column in ignore.networks:
         at = f"{place}.ignore.networks.{column}"
         if column not in block.item:

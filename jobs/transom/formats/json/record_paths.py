@@ -51,7 +51,7 @@ def level_of(path: str, records: str) -> tuple[int, str]:
     inside = inside.removeprefix(".")
     # The list itself is refused: it would be copied to each of its records.
     if not valid or not inside or f"{lists[level]}.".startswith(f"{inside}."):
-        raise ValueError(f"must lead to what stands around the records of {records}; got {path!r}")
+        raise ValueError(f"must lead to a value around the records of {records}; got {path!r}")
     return level, inside
 
 

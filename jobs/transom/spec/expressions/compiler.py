@@ -171,7 +171,7 @@ class Compiler:
         if name not in self.columns or len(node.parts) > 1:
             hint = _hint(name.lower(), self.columns)
             if node.this.args.get("quoted"):
-                hint += "; text stands in single quotes"
+                hint += "; text is in single quotes"
             self._fail(node, f"no column {name!r}; {hint}", unknown=name)
         self.used.add(name)
         return "`" + name.replace("`", "``") + "`", self.columns[name]
@@ -237,7 +237,7 @@ class Compiler:
         value, _ = self._typed(node.this, "string", who=node.key)
         pattern = self._constant(node.expression, f"the pattern of {node.key}")
         if re.search(r"\\(?![%_\\])", re.sub(r"\\[%_\\]", "", pattern)):
-            self._fail(node.expression, r"a backslash in a pattern stands before %, _ or \ only")
+            self._fail(node.expression, r"a backslash in a pattern comes only before %, _ or \ itself")
         return f"({value} {node.key.upper()} {quote(pattern)})", "boolean"
 
     def _regexp(self, node: Any) -> Typed:

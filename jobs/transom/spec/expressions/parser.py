@@ -95,7 +95,7 @@ def _check_tokens(text: str, tokens: Sequence[Any], kinds: Any) -> None:
         if token.token_type == kinds.SEMICOLON:
             raise ExpressionError(text, token.start, "must be one expression, without a semicolon")
         if token.token_type in (kinds.NATIONAL_STRING, kinds.RAW_STRING, kinds.HEREDOC_STRING):
-            raise ExpressionError(text, token.start, "text stands in plain single quotes")
+            raise ExpressionError(text, token.start, "text is in plain single quotes")
         opens = token.token_type in (kinds.L_PAREN, kinds.CASE, kinds.L_BRACKET, kinds.L_BRACE)
         closes = token.token_type in (kinds.R_PAREN, kinds.END, kinds.R_BRACKET, kinds.R_BRACE)
         depth += opens - closes

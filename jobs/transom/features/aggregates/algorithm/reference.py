@@ -17,6 +17,7 @@ So the cost of a record does not depend on ranges, and a further level costs lit
 
 A granule has any summary of `reference_summaries`. `recompute` defines the windows without a chain.
 
+>>> from transom.features.aggregates.algorithm.reference_summaries import Sums
 >>> records = [(0, Sums.of(5)), (2, Sums.of(3))]
 >>> [(r.end, r.window.total) for r in reports(records, [WindowLevel(range=2, slide=1)], start=0, until=4)]
 [(1, 5), (2, 5), (3, 3), (4, 3)]

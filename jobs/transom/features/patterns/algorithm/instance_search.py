@@ -68,7 +68,7 @@ def smallest(pattern: EventPattern, records: RecordSequence) -> Instance:
     # Usually the earliest records lead to an instance, and no table is needed.
     instance = search.search(lambda state, place: True) or search.search(search.completes)
     if instance is None:
-        raise ValueError("the stretch holds no instance from its first record to its last")
+        raise ValueError("the records hold no instance from the first to the last")
     return instance
 
 

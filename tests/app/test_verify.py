@@ -446,6 +446,6 @@ def test_changed_rows_get_no_new_digest(make_stream: Make) -> None:
     lake._stage("ingest", recomputed)
     entry = lake.snapshot()[partition_of("events", hour(4))]
     assert (entry.status, entry.digest) == ("damaged", before.digest)
-    assert "rows stand that are not those of the digest" in str(entry.reason)
+    assert "its rows do not have the digest in the ledger" in str(entry.reason)
     lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))
     lake.assert_same(make_stream(LONG, "whole", ready=build_long))

@@ -7,7 +7,7 @@ WORKERS ?= 3
 PYTEST := pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories reference airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
+.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -75,9 +75,6 @@ histories: setup ## randomised tests with a new or a given seed (TRANSOM_SEED, T
 	@$(ENV) export TRANSOM_LAKES=$${TRANSOM_LAKES:-20} TRANSOM_SEED=$${TRANSOM_SEED:-$$(date +%s)} && \
 	  echo "TRANSOM_LAKES=$$TRANSOM_LAKES TRANSOM_SEED=$$TRANSOM_SEED" && \
 	  $(PYTEST) $(TEST) -m "" --hypothesis-profile=$(PROFILE)
-
-reference: setup ## compare lakes of an earlier commit with those of this one, row by row (half an hour)
-	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reference
 
 airflow: setup ## run Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)
 	@$(ENV) python tools/airflow_server.py

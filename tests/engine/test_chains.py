@@ -11,7 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.support.memory_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
+from tests.support.memory_lake import HOUR, Killed, at, digest
+from tests.support.toy_lake import BACK, Lake, Toy
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome

@@ -1,14 +1,13 @@
-"""A lake in memory, in which the real control flow runs toy stages: ledger, pins, claims, writes.
+"""Ledger and tables in memory, in which the real control flow runs stages: pins, claims, writes.
 
 Rows are dictionaries, without a JVM; a few lines replace what Spark does with rows. Everything else is
-`run_steps` and what it calls. `Lake` has one stage of three steps; `tests.support.memory_pipeline` has the
-steps of every real stage.
+`run_steps` and what it calls. `tests.support.toy_lake` has one stage of three steps;
+`tests.support.memory_pipeline` has the steps of every real stage.
 """
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -17,16 +16,14 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from transom.core.intervals import HOUR, Interval, moment_of
+from transom.core.intervals import HOUR, moment_of
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.engine import measurement, publisher
 from transom.engine import runner as module
-from transom.engine.retention import Series
-from transom.engine.runner import Outcome, run_steps
 from transom.ledger.check import Check, MetricResult
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
+from transom.ledger.stage import BlockTask, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.external_source import ExternalSource
 from transom.storage.external_source import Rows as OutsideRows
@@ -341,253 +338,3 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
         patch.object(measurement, "evaluate_checks", judged),
     ):
         yield
-
-
-BACK = {"one": 2, "two": 3}
-"""How far the chain of each block reaches."""
-
-
-@dataclass(frozen=True)
-class Toy:
-    """A stage of three steps, each of which reads the previous one.
-
-    `sums`, state: the sum of the last four hours of events.
-    `chain`: at most half of the sum of its own earlier hours, and this hour's sum, so that a change dies out;
-    for `two` with the share of incomplete input.
-    `told`: the values of the chain in some hours.
-
-    Attributes:
-        shape: a number that changes what is computed.
-        most: a value above it is quarantined.
-        told: maximum number of hours back that `told` reads; it differs by hour, and some hours read none.
-        computed: table, block and hour of everything computed.
-        passes: hours that were computed together.
-    """
-
-    shape: int = 0
-    most: int = 30
-    told: int = 5
-    computed: list[tuple[str, str, datetime]] = field(default_factory=list, compare=False)
-    passes: list[tuple[str, str, list[datetime]]] = field(default_factory=list, compare=False)
-
-    def stage(self) -> Stage:
-        few = Check("few", "value", "incomplete", at_least=2)
-        count = Check("many", "value", "error", at_most=self.most)
-        return Stage(
-            "toy",
-            1,
-            (
-                self._step("sums", self._sums, InputRange("ingest", "events", "events", back=3)),
-                self._step(
-                    "chain", self._chain, InputRange("toy", "", "chain", -1, -1),
-                    InputRange("toy", "", "sums", back=1),
-                    checks=(few, count),
-                ),
-                self._step("told", self._told, InputRange("toy", "", "chain", back_of=self._back_of_told)),
-            ),
-        )  # fmt: skip
-
-    def _step(
-        self,
-        name: str,
-        compute: Callable[[StepRequest], Iterator[tuple[str, Row]]],
-        *reads: InputRange,
-        checks: tuple[Check, ...] = (),
-    ) -> TableStep:
-        kinds = {"block": "string", "hour": "timestamp", "value": "bigint"}
-        table = Table(name, kinds, ("hour",), frozenset(), state=name != "told")
-        parts = {
-            block: BlockOutput(
-                tuple(replace(r, block=r.block or block, back=back if r.back < 0 else r.back) for r in reads),
-                str(self.shape),
-                ("hour", "value"),
-            )
-            for block, back in BACK.items()
-        }
-
-        def computed(request: StepRequest) -> StepResult:
-            rows: dict[str, Rows] = {block: Rows() for block in request.targets}
-            for block, row in compute(request):
-                rows[block].append(row)
-            for block, hours in request.targets.items():
-                assert list(hours) == sorted(hours)
-                self.computed.extend((name, block, hour) for hour in hours)
-                self.passes.append((name, block, list(hours)))
-            return StepResult([BlockTask(block, frame) for block, frame in rows.items()])
-
-        return TableStep(table, parts, computed, checks)
-
-    def _sums(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
-        for block, hours in request.targets.items():
-            for hour in hours:
-                parts = [self._events(request, hour - n * HOUR) for n in (3, 2, 1, 0)]
-                if any(parts):
-                    yield block, {"hour": hour, "value": sum(parts) + self.shape, "parts": tuple(parts)}
-
-    def _events(self, request: StepRequest, hour: datetime) -> int:
-        # An hour that is not requested is empty, even if files of other hours have rows there.
-        selected = request.rows["events", "events"].keys() & {hour}
-        return sum(row["value"] for row in request.pins.read("events", selected))
-
-    def _chain(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
-        for block, hours in request.targets.items():
-            reach = [timedelta(hours=n) for n in range(1, BACK[block] + 1)]
-            read = {hour - back for hour in hours for back in reach} - set(hours)
-            own = _values(request, "chain", block, read, "value")
-            sums = _values(request, "sums", block, {h - n * HOUR for h in hours for n in (0, 1)}, "parts")
-            for hour in hours:
-                now = sums.get(hour, (0,))[-1] + sums.get(hour - HOUR, (0,))[-1] // 3
-                value = max(own.get(hour - back, 0) for back in reach) // 2 + now
-                if value:
-                    own[hour] = value
-                    row = {"hour": hour, "value": value}
-                    if block == "two":
-                        row["lacks"] = sum(hour - n * HOUR in request.incomplete[block] for n in (0, 1))
-                    yield block, row
-
-    def _back_of_told(self, hour: datetime) -> int:
-        return -1 if self.told and hour.hour % 4 == 3 else self.told - hour.hour % 2 * (self.told // 2)
-
-    def _told(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
-        for block, hours in request.targets.items():
-            read = {hour: [hour - n * HOUR for n in range(self._back_of_told(hour) + 1)] for hour in hours}
-            chain = _values(request, "chain", block, set().union(*read.values()), "value")
-            for hour in hours:
-                if value := sum(chain.get(of, 0) for of in read[hour]):
-                    yield block, {"hour": hour, "value": value + self.shape}
-
-
-def _values(
-    request: StepRequest, table: str, block: str, hours: Collection[datetime], name: str
-) -> dict[datetime, Any]:
-    rows = request.pins.read(table, hours)
-    return {row["hour"]: row[name] for row in rows if row["block"] == block}
-
-
-class EventLake:
-    """A lake in memory whose events the tests set, and in which any stage can run.
-
-    Attributes:
-        outside: external values for each hour, by the name that a stage has for them.
-        runs: the number of runs so far.
-    """
-
-    def __init__(self) -> None:
-        self.commits = Commits()
-        self.ledger, self.store = MemoryLedger(self.commits), MemoryStore(self.commits)
-        self.outside: dict[str, dict[datetime, int]] = {}
-        self.runs = 0
-
-    def set_events(
-        self,
-        number: int,
-        values: Iterable[int],
-        complete: bool = True,
-        quarantined: bool = False,
-        requested: bool = True,
-    ) -> None:
-        """Let ingest publish an hour, or quarantine its new rows."""
-        hour = at(number)
-        node = PartitionKey("ingest", "events", "events", hour)
-        rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
-        before = self.ledger.snapshot().get(node)
-        requested = requested or (before is not None and before.requested)
-        if quarantined:
-            published = before.digest if before else EMPTY_DIGEST
-            entry = PartitionState(
-                "quarantined",
-                "ingest",
-                False,
-                published,
-                {"of": digest(rows)},
-                reason="bad",
-                requested=requested,
-            )
-        else:
-            cause = None if complete else "files_expected"
-            entry = PartitionState(
-                "published",
-                "ingest",
-                complete,
-                digest(rows),
-                {},
-                len(rows),
-                reason=cause,
-                requested=requested,
-            )
-            held_rows = self.store.versions.setdefault("events", [Rows()])[-1]
-            stay = held_rows.where(lambda row: row["hour"] != hour)
-            self.store.versions["events"].append(Rows([*stay, *rows]))
-        self.ledger._now = self.ledger.snapshot().updated({node: entry})
-
-    def refreshed(
-        self,
-        stage: Stage,
-        start: int,
-        end: int,
-        repair_window: int,
-        chunk: int,
-        retention: int | None,
-        shared: Collection[Series] = (),
-    ) -> Outcome:
-        """Run a stage over some hours, in chunks."""
-        self.runs += 1
-        outcome, period = Outcome(), Interval(at(start), at(end))
-        retained = None if retention is None else retention * HOUR
-        with without_spark(self.outside):
-            for number, part in enumerate(period.chunks(chunk * HOUR)):
-                name = f"run {self.runs} {number}"
-                outcome.add(
-                    run_steps(
-                        self.store,
-                        self.ledger,
-                        stage,
-                        part,
-                        repair_window * HOUR,
-                        name,
-                        (),
-                        period,
-                        retained,
-                        shared,
-                    )
-                )
-        return outcome
-
-    def rows(self, node: PartitionKey) -> Rows:
-        """Return the current rows of a partition."""
-        rows = self.store.versions.get(node.table, [Rows()])[-1]
-        own = rows.where(within({block: [node.hour] for block in (node.block, None)}))
-        return Rows(sorted(own, key=repr))
-
-    def take_events(self, other: "EventLake") -> None:
-        """Copy the events and external values of another lake into this one, which is new."""
-        events = {node: entry for node, entry in other.ledger.snapshot().items() if node.stage == "ingest"}
-        self.ledger._now = LedgerSnapshot(events)
-        self.store.versions["events"] = [other.store.versions.get("events", [Rows()])[-1]]
-        self.outside = {name: dict(hours) for name, hours in other.outside.items()}
-
-
-class Lake(EventLake):
-    """A lake in memory whose events the tests set, and a toy stage over them."""
-
-    def __init__(self, toy: Toy) -> None:
-        super().__init__()
-        self.toy = toy
-
-    def run(
-        self,
-        start: int,
-        end: int,
-        repair_window: int = 2,
-        chunk: int = 100,
-        retention: int | None = None,
-    ) -> Outcome:
-        """Run the stage over some hours, in chunks."""
-        return self.refreshed(self.toy.stage(), start, end, repair_window, chunk, retention)
-
-    def recomputed(self) -> "Lake":
-        """Return a new lake with the same events, in which the stage has run once over all of them."""
-        lake = Lake(replace(self.toy, computed=[], passes=[]))
-        lake.take_events(self)
-        lake.run(0, 100)
-        return lake

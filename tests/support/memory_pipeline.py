@@ -14,8 +14,9 @@ from typing import Self
 
 import yaml
 
+from tests.support.event_lake import EventLake
 from tests.support.memory_ingest import Folder, landing_in_memory
-from tests.support.memory_lake import EventLake, Outside, Row, Rows, at, digest, without_spark
+from tests.support.memory_lake import Outside, Row, Rows, at, digest, without_spark
 from transom.app.definitions import definition, shared_state
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import EXTERNAL_STAGE, PartitionKey

@@ -1,21 +1,19 @@
 """The explanation of an hour in rare states."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
+from tests.cli.explained_hours import OTHERWISE, Ask, command, explanation
 from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
-from tests.cli.test_explain import OTHERWISE, command, explanation
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
 
-Ask = Callable[..., Result]
 SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
 BY_B = "1 row, by run b, 2015-05-20 12:01"
 

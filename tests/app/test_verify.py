@@ -1,99 +1,27 @@
 """Damaged data is found. After a repair and a run the lake equals one that was never damaged."""
 
-import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import pytest
-from deltalake import DeltaTable
 
+from tests.app.damaged_lakes import (
+    STREAM,
+    Make,
+    assert_whole,
+    build,
+    ledger_damage,
+    mark_damage,
+    reopened,
+    run_reopened,
+)
 from tests.support import damage as damaging
-from tests.support.stream_harness import StreamHarness, hour, line
-from transom.app import verify as verifying
-from transom.app.definitions import stage_names
-from transom.app.pipeline import run_stages
-from transom.app.verify import find, layouts_of, mark
+from tests.support.stream_harness import hour
+from transom.app.verify import find
 from transom.cli.verify import verify_in
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine import verification
-from transom.engine.ledger_repair import examine
-from transom.engine.verification import Verification
-from transom.features.ingest.expected_inputs import partition_of
-from transom.ledger.damage import Damage
-from transom.ledger.ledger import Run
-
-Make = Callable[..., StreamHarness]
-HOURS = 3
-
-STREAM = """
-name: web
-preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
-key: [client]
-unique: [client, bytes, status]
-aggregates:
-  traffic:
-    measures: {n: count, sent: sum(bytes)}
-    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
-    recurring: [status]
-    alert: {many: n > 3}
-  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
-patterns:
-  back:
-    within: 3 hours
-    batch: 20 minutes
-    merge_gap: 1 hour
-    steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
-frames:
-  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
-fills:
-  around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
-persistence:
-  regulars: {item: [client], slot: 30 minutes, window: 3 hours, alpha: 0.6, epsilon: 0.4}
-frequency:
-  often: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
-  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
-"""
-
-
-def build(lake: StreamHarness) -> None:
-    """Land files of some hours, with a rejected line and duplicate lines, and run all stages."""
-    for number in range(HOURS):
-        lines = [
-            line(
-                3600 * number + second,
-                f"10.0.0.{second * (number + 3) % 11 % 4}",
-                100 + second % 7,
-                404 if second % 5 == number else 200,
-            )
-            for second in (*range(0, 3600, 151), 3599)
-        ]
-        lake.land(number, [*lines, "no request"])
-    lake.run(0, HOURS)
-    for stage in lake.stream.stages:
-        # Under one name, as runs by hand may be.
-        run = Run(
-            "by hand",
-            "by hand",
-            stage,
-            hour(0),
-            hour(HOURS),
-            0,
-            None,
-            0,
-            0,
-            {"total": 1.0},
-            1,
-            "1",
-            hour(HOURS),
-        )
-        lake.ledger.record_run(run)
-        lake.ledger.record_run(replace(run, finished_at=hour(HOURS + 1)))
-
 
 TABLES = (
     "events", "duplicates", "rejected", "files", "batches", "matches", "episodes", "granules", "aggregates",
@@ -104,47 +32,6 @@ TABLES = (
 OF_LEDGER = ("ledger", "checks", "runs", "findings")
 OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.added, damaging.changed)
 OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
-
-
-def mark_damage(lake: StreamHarness) -> Verification:
-    """Mark the damage and return it, reading the lake once for both."""
-    result: list[Verification] = []
-
-    def verify(*arguments: Any) -> Verification:
-        result.append(verification.verify(*arguments))
-        return result[-1]
-
-    with patch.object(verifying, "verify", verify):
-        mark(lake.spark, lake.stream, lake.root)
-    return result[0]
-
-
-def reopened(lake: StreamHarness) -> StreamHarness:
-    """Return the lake as another process opens it."""
-    return StreamHarness(lake.spark, lake.folder, lake.text, Path(lake.root).parent.name)
-
-
-def run_reopened(lake: StreamHarness) -> StreamHarness:
-    """Run every stage in the lake, opened again."""
-    opened = reopened(lake)
-    opened.run(0, HOURS)
-    return opened
-
-
-def ledger_damage(lake: StreamHarness) -> list[Damage]:
-    """Return the damage of the ledger's tables."""
-    layouts = layouts_of(lake.stream)
-    return examine(lake.root, stage_names(lake.stream), [layout.table.name for layout in layouts]).damages
-
-
-def assert_whole(lake: StreamHarness, whole: StreamHarness) -> None:
-    """Assert that a lake equals the undamaged one.
-
-    `find` has nothing to report: rows and ledger are equal, and digests match the rows.
-    """
-    lake.assert_same(whole)
-    lake.assert_ledger_true()
-    assert ledger_damage(lake) == []
 
 
 def test_command_lists_and_marks(make_stream: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,151 +188,3 @@ def test_every_damage_of_the_ledger_is_repaired(make_stream: Make, damage: damag
             same.assert_same(lake)
             assert same.rows_of("runs") == lake.rows_of("runs")
     assert_whole(run_reopened(lake), make_stream(STREAM, "whole", ready=build))
-
-
-SMALL = STREAM[: STREAM.index("patterns:")]
-"""Two stages, for tests that need no more."""
-
-
-def build_with_late_file(lake: StreamHarness) -> None:
-    """Build as `build` does, with a late file of the last hour."""
-    build(lake)
-    land_late_file(lake)
-    lake.run(0, HOURS)
-
-
-def land_late_file(lake: StreamHarness) -> None:
-    lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
-
-
-def test_missing_file_and_damaged_block_of_another_hour_are_repaired_together(make_stream: Make) -> None:
-    """Rows of other blocks are retained when an hour is written again, and a missing file is not read."""
-    lake = make_stream(SMALL, "damaged", ready=build)
-    damaging.missing(lake.root, "granules", hour(1))
-    damaging.added(lake.root, "granules", hour(2))
-    mark_damage(lake)
-    assert_whole(run_reopened(lake), make_stream(SMALL, "whole", ready=build))
-
-
-@pytest.mark.full
-def test_rows_are_lost_until_their_removed_file_returns(make_stream: Make, tmp_path: Path) -> None:
-    lake = make_stream(SMALL, "damaged", ready=build)
-    whole = make_stream(SMALL, "whole", ready=build)
-    damaging.missing(lake.root, "events", hour(1))
-    (landed,) = (lake.folder / "landing").rglob("access.01.log.gz")
-    shutil.move(landed, tmp_path / "kept")
-    removed = find(lake.spark, lake.stream, lake.root).gone
-    assert list(removed) == ["landing/web/2015-05-17/access.01.log.gz"]
-    mark_damage(lake)
-    lake = run_reopened(lake)
-    entry = lake.snapshot()[partition_of("events", hour(1))]
-    # A record that repeated a lost one is now the only one.
-    assert (entry.status, entry.complete) == ("published", False)
-    assert entry.rows < whole.snapshot()[partition_of("events", hour(1))].rows
-    assert entry.reason is not None
-    assert "access.01.log.gz: rows were damaged and are lost" in entry.reason
-    shutil.move(tmp_path / "kept", landed)
-    lake.run(0, HOURS)
-    assert_whole(lake, whole)
-
-
-def all_stages(lake: StreamHarness, recompute: bool = False) -> None:
-    """Run every stage, as the job does."""
-    run_stages(
-        lake.spark, lake.stream, Interval(hour(0), hour(HOURS)),
-        lake=str(Path(lake.root).parent), command="", recompute=recompute,
-    )  # fmt: skip
-
-
-@pytest.mark.full
-def test_job_reports_damage_and_continues(make_stream: Make, caplog: pytest.LogCaptureFixture) -> None:
-    lake = make_stream(STREAM, "damaged", ready=build)
-    land_late_file(lake)
-    file = damaging.truncated(lake.root, "events", hour(0))
-    all_stages(lake)
-    reported = next(lines for lines in caplog.messages if "marked as damaged" in lines)
-    first, second, third, fourth = reported.splitlines()
-    assert fourth.startswith("fills web: failed with ")
-    assert first.startswith(f"fills web: unreadable: ingest, events {hour(0):%Y-%m-%dT%H:%M}: ")
-    assert file in first
-    assert "marked as damaged" in second
-    assert "transom verify web" in third
-    snapshot = lake.ledger.snapshot()
-    assert snapshot[partition_of("events", hour(0))].status == "damaged"
-    waiting = {node for node, entry in snapshot.items() if entry.status == "blocked"}
-    assert waiting == {PartitionKey("fills", "around", "fills", hour(2))}, (
-        "all else needs no events of that hour"
-    )
-    all_stages(lake)
-    lake.assert_same(make_stream(STREAM, "whole", ready=build_with_late_file))
-
-
-def test_damaged_state_is_recomputed_at_once(make_stream: Make, caplog: pytest.LogCaptureFixture) -> None:
-    lake = make_stream(SMALL, "damaged", ready=build)
-    land_late_file(lake)
-    damaging.missing(lake.root, "granules", hour(1))
-    all_stages(lake)
-    assert any("granules" in lines and "is not there" in lines for lines in caplog.messages)
-    lake.assert_same(make_stream(SMALL, "whole", ready=build_with_late_file))
-
-
-@pytest.mark.full
-def test_named_hours_are_recomputed(make_stream: Make) -> None:
-    lake = make_stream(SMALL, "damaged", ready=build)
-    for table in ("events", "rejected", "granules", "aggregates"):
-        DeltaTable(f"{lake.root}/{table}").delete(f"hour = '{hour(1):%Y-%m-%dT%H:%M:%SZ}'")
-    all_stages(lake)
-    assert find(lake.spark, lake.stream, lake.root).damages, "nothing says that these hours are not fresh"
-    all_stages(lake, recompute=True)
-    assert_whole(lake, make_stream(SMALL, "whole", ready=build))
-
-
-LONG = """
-name: web
-preset: apache/combined
-source: {path: "landing/long/*.log"}
-key: [client]
-repair_window: 2 hours
-"""
-"""Files without a time in their names, which may have hours outside a run."""
-MANY = 8
-
-
-def build_long(lake: StreamHarness) -> None:
-    """Land a file of many hours and a file of one of them, and run all."""
-    folder = lake.folder / "landing/long"
-    folder.mkdir(parents=True)
-    (folder / "all.log").write_text("".join(line(1800 * half) + "\n" for half in range(2 * MANY)))
-    (folder / "one.log").write_text("".join(line(3600 * 4 + second) + "\n" for second in range(5)))
-    lake.run(0, MANY)
-
-
-def test_hour_stays_damaged_until_a_run_reads_its_whole_file(make_stream: Make) -> None:
-    lake = make_stream(LONG, "damaged", ready=build_long)
-    damaging.missing(lake.root, "events", hour(4))
-    hours = mark(lake.spark, lake.stream, lake.root).hours
-    assert (min(hours), max(hours)) == (hour(0), hour(MANY - 1))
-    lake.run(4, 5)
-    entry = lake.snapshot()[partition_of("events", hour(4))]
-    assert entry.status == "damaged"
-    assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.reason)
-    lake.in_chunks("ingest", 0, MANY)
-    lake.assert_same(make_stream(LONG, "whole", ready=build_long))
-
-
-def test_changed_rows_get_no_new_digest(make_stream: Make) -> None:
-    lake = make_stream(LONG, "damaged", ready=build_long)
-    before = lake.snapshot()[partition_of("events", hour(4))]
-    recomputed = replace(lake.context(4, 5), recompute=True)
-    lake._stage("ingest", recomputed)
-    same = lake.snapshot()[partition_of("events", hour(4))]
-    assert (same.status, same.digest) == ("published", before.digest), (
-        "what equals its digest is written again"
-    )
-    damaging.changed(lake.root, "events", hour(4))
-    lake._stage("ingest", recomputed)
-    entry = lake.snapshot()[partition_of("events", hour(4))]
-    assert (entry.status, entry.digest) == ("damaged", before.digest)
-    assert "its rows do not have the digest in the ledger" in str(entry.reason)
-    lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))
-    lake.assert_same(make_stream(LONG, "whole", ready=build_long))

@@ -1,16 +1,15 @@
-"""Which hours a run selects, and which it computes: arithmetic on the ledger."""
+"""Which hours a run computes, and what is an input of an hour: arithmetic on the ledger."""
 
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.ledger_factories import DAY, HOUR, at, between
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState, Status
 from transom.core.reasons import Reason
@@ -24,17 +23,7 @@ from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, St
 from transom.ledger.waivers import Waiver
 from transom.storage.tables import Table
 
-HOUR = timedelta(hours=1)
-DAY = datetime(2015, 5, 17, tzinfo=UTC)
-HEAL = 3 * HOUR
-
-
-def at(number: int) -> datetime:
-    return DAY + number * HOUR
-
-
-def between(start: int, end: int) -> Interval:
-    return Interval(at(start), at(end))
+REPAIR_WINDOW = 3 * HOUR
 
 
 def never(request: StepRequest) -> StepResult:
@@ -92,88 +81,30 @@ def planned(
     shape: str = "shape",
     again: Collection[PartitionKey] = (),
 ) -> Plan:
-    scope = Scope.within(chunk, chunk, HEAL)
+    scope = Scope.within(chunk, chunk, REPAIR_WINDOW)
     return plan(Stage("sum", 1, (state_of(of, shape), of)), of, snapshot, scope, (), again)
 
 
-def targets(range_hash: Plan, block: str = "one") -> list[int]:
-    return [(hour - DAY) // HOUR for hour in range_hash.targets.get(block, ())]
-
-
-@given(st.integers(0, 20), st.integers(1, 10), st.integers(1, 12), st.integers(-10, 40))
-def test_every_hour_is_in_one_chunk_or_in_none(start: int, hours: int, size: int, hour: int) -> None:
-    period = between(start, start + hours)
-    scopes = [Scope.of(chunk, period, HEAL, ()) for chunk in period.chunks(size * HOUR)]
-    observed = sum(scope.covers(at(hour)) for scope in scopes)
-    assert {scope.out_of_reach(at(hour)) for scope in scopes} == {not observed}
-    if at(hour) in period:
-        assert observed == 1
-
-
-def test_gap_is_requested_only_if_shorter_than_repair_window() -> None:
-    assert Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)}).requested == {at(3), at(4), at(5)}
-    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(2)}).requested == {at(6)}
-    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(9)}).requested == {at(6), at(7), at(8)}
-    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(10)}).requested == {at(6)}
-    # The hours of a later chunk are no gap.
-    assert Scope.of(between(6, 7), between(6, 8), HEAL, {at(9)}).requested == {at(6)}
-
-
-def test_gap_created_by_another_run_next_to_this_one_is_noticed() -> None:
-    def snapshot(*numbers: int, stage: str = "sum") -> LedgerSnapshot:
-        return LedgerSnapshot(
-            {PartitionKey(stage, "b", "result", at(n)): PartitionState("published", "a") for n in numbers}
-        )
-
-    scope = Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)})
-    # The run's own claim, that of a run without a gap next to it, and that of another stage leave no gap.
-    for later in (
-        snapshot(2),
-        snapshot(2, 3, 4, 5),
-        snapshot(2, 6),
-        snapshot(2, 20),
-        {**snapshot(2), **snapshot(7, stage="other")},
-    ):
-        assert scope.still_valid(LedgerSnapshot(later), "sum")
-    assert not scope.still_valid(snapshot(2, 7), "sum")
-    # A gap that has become shorter is the same gap.
-    assert scope.still_valid(snapshot(2, 3), "sum")
-    assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).still_valid(snapshot(3), "sum")
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5)), min_size=1, max_size=6),
-    st.integers(1, 3),
-    st.randoms(use_true_random=False),
-)
-def test_requested_hours_do_not_depend_on_order(runs: list[tuple[int, int]], size: int, rng: Random) -> None:
-    def requested_hours(order: list[tuple[int, int]]) -> set[datetime]:
-        known: set[datetime] = set()
-        for start, hours in order:
-            period = between(start, start + hours)
-            for chunk in period.chunks(size * HOUR):
-                known |= Scope.of(chunk, period, HEAL, known).requested
-        return known
-
-    assert requested_hours([*rng.sample(runs, len(runs)), rng.choice(runs)]) == requested_hours(runs)
+def targets(result: Plan, block: str = "one") -> list[int]:
+    return [(hour - DAY) // HOUR for hour in result.targets.get(block, ())]
 
 
 def test_state_of_another_specification_is_computed_first_at_any_distance() -> None:
     of = step("one", back=5)
     snapshot = results(LedgerSnapshot(state(range(7), "one")), of, range(6))
-    range_hash = planned(of, snapshot, between(6, 7), shape="changed")
+    result = planned(of, snapshot, between(6, 7), shape="changed")
     # Hours in the repair window are computed from it, too.
-    assert targets(range_hash) == [3, 4, 5, 6]
-    assert {node.hour for node in range_hash.needed} == {at(n) for n in range(7)}
+    assert targets(result) == [3, 4, 5, 6]
+    assert {node.hour for node in result.needed} == {at(n) for n in range(7)}
     assert planned(of, snapshot, between(6, 7)).needed == frozenset()
 
 
 def test_new_block_is_stale_in_every_requested_hour() -> None:
     of = step("one", "new")
     snapshot = results(LedgerSnapshot(state(range(6), "one", "new")), step("one"), range(6))
-    range_hash = planned(of, snapshot, between(5, 6))
-    assert (targets(range_hash), targets(range_hash, "new")) == ([], [2, 3, 4, 5])
-    scope = Scope.within(between(5, 6), between(5, 6), HEAL)
+    result = planned(of, snapshot, between(5, 6))
+    assert (targets(result), targets(result, "new")) == ([], [2, 3, 4, 5])
+    scope = Scope.within(between(5, 6), between(5, 6), REPAIR_WINDOW)
     remaining = left_stale(
         stale_partitions(Stage("sum", 1, (state_of(of), of)), snapshot, ()), snapshot, scope
     )
@@ -183,9 +114,9 @@ def test_new_block_is_stale_in_every_requested_hour() -> None:
 def test_state_of_a_new_block_is_computed_first_at_any_distance() -> None:
     of = step("one", "new", back=5)
     snapshot = results(LedgerSnapshot(state(range(6), "one")), step("one", back=5), range(6))
-    range_hash = planned(of, snapshot, between(5, 6))
-    assert {node.hour for node in range_hash.needed} == {at(n) for n in range(6)}
-    assert {node.block for node in range_hash.needed} == {"new"}
+    result = planned(of, snapshot, between(5, 6))
+    assert {node.hour for node in result.needed} == {at(n) for n in range(6)}
+    assert {node.block for node in result.needed} == {"new"}
 
 
 def test_hours_requested_of_ingest_are_required() -> None:
@@ -196,11 +127,11 @@ def test_hours_requested_of_ingest_are_required() -> None:
     beside = {of_events(6): PartitionState("published", "i", digest="1:6", requested=False)}
     snapshot = LedgerSnapshot(events(range(6)) | beside)
     # Other hours are not computed; files of these may have put rows there.
-    range_hash = planned(of, snapshot, between(5, 9))
-    assert targets(range_hash) == [2, 3, 4, 5]
-    assert range_hash.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
+    result = planned(of, snapshot, between(5, 9))
+    assert targets(result) == [2, 3, 4, 5]
+    assert result.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
     stage = Stage("sum", 1, (state_of(of), of))
-    scope = Scope.within(between(5, 9), between(5, 9), HEAL)
+    scope = Scope.within(between(5, 9), between(5, 9), REPAIR_WINDOW)
     tables = [name for name in ("state", "result") for _ in range(2)]
     far = {
         PartitionKey("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)
@@ -219,17 +150,17 @@ def test_rows_computed_from_changed_state_are_out_of_date() -> None:
     of = step("one", back=5)
     snapshot = results(LedgerSnapshot(state(range(9), "one")), of, range(9))
     snapshot = snapshot.updated({of_events(1): replace(snapshot[of_events(1)], digest="1:9")})
-    range_hash = planned(of, snapshot, between(6, 7))
+    result = planned(of, snapshot, between(6, 7))
     # Hours 7 and 8 do not depend on it.
-    assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], {of_state(1)})
+    assert (targets(result), result.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
-    scope = Scope.within(between(6, 7), between(6, 7), HEAL)
+    scope = Scope.within(between(6, 7), between(6, 7), REPAIR_WINDOW)
     remaining = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
     assert sorted(remaining) == [of_result(1), of_result(2), of_state(1)]
     # They depend on its new state too.
     computed = {node: replace(entry, digest="1:9") for node, entry in _computed(snapshot, state_of(of), [1])}
-    range_hash = planned(of, snapshot.updated(computed), between(6, 7))
-    assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], frozenset())
+    result = planned(of, snapshot.updated(computed), between(6, 7))
+    assert (targets(result), result.needed) == ([3, 4, 5, 6], frozenset())
 
 
 contents = st.lists(st.tuples(st.sampled_from(["0:0", "1:2", "2:2"]), st.booleans()), min_size=9, max_size=9)
@@ -307,18 +238,18 @@ def test_hour_missing_in_another_stage_blocks() -> None:
     snapshot = LedgerSnapshot(
         events([4, 5]) | {PartitionKey("sum", "else", "result", at(4)): PartitionState("published", "a")}
     )
-    scope = Scope.within(between(4, 6), between(4, 6), HEAL)
-    range_hash = plan(stage, other, snapshot, scope, ())
+    scope = Scope.within(between(4, 6), between(4, 6), REPAIR_WINDOW)
+    result = plan(stage, other, snapshot, scope, ())
     # Hour 3 is not requested: it is empty, and only hour 4 is waited for.
     computed = PartitionKey("sum", "one", "result", at(4))
     cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", computed.key)
-    assert range_hash.reasons == {four: cause, five: cause}
+    assert result.reasons == {four: cause, five: cause}
     snapshot = snapshot.updated({computed: PartitionState("published", "a")})
-    range_hash = plan(stage, other, snapshot, scope, ())
-    assert {of: cause.text for of, cause in range_hash.reasons.items()} == {
+    result = plan(stage, other, snapshot, scope, ())
+    assert {of: cause.text for of, cause in result.reasons.items()} == {
         five: "sum one 2015-05-17T05:00 has not been computed"
     }
-    assert targets(range_hash) == [4]
+    assert targets(result) == [4]
 
 
 def test_completeness_checks_are_inputs_and_other_checks_are_not() -> None:
@@ -330,7 +261,7 @@ def test_completeness_checks_are_inputs_and_other_checks_are_not() -> None:
     assert targets(planned(checked, snapshot, between(2, 3))) == [0, 1, 2]
     snapshot = results(LedgerSnapshot(state(range(3), "one")), checked, range(3))
     passed = Waiver(at(1), "sum", "enough", 1.0, "ops", "a holiday")
-    scope = Scope.of(between(2, 3), between(2, 3), HEAL, ())
+    scope = Scope.of(between(2, 3), between(2, 3), REPAIR_WINDOW, ())
     stage = Stage("sum", 1, (state_of(checked), checked))
     assert targets(plan(stage, checked, snapshot, scope, (passed,))) == [1]
     assert targets(plan(stage, checked, snapshot, scope, (replace(passed, check="other"),))) == []
@@ -413,9 +344,9 @@ def test_hour_blocked_by_the_same_cause_is_not_written_again() -> None:
             of_result(3): replace(snapshot[of_result(3)], input_hashes={}),
         }
     )
-    range_hash = planned(of, snapshot, between(3, 4))
-    assert range_hash.reasons == {of_result(n): cause for n in (1, 2, 3)}
-    settled = resolve_outcomes("sum", of, range_hash, snapshot, {}, (), RULES, "b")
+    result = planned(of, snapshot, between(3, 4))
+    assert result.reasons == {of_result(n): cause for n in (1, 2, 3)}
+    settled = resolve_outcomes("sum", of, result, snapshot, {}, (), RULES, "b")
     assert settled == {
         node: PartitionState("blocked", "b", complete=False, reason=cause.text, reasons=(cause,))
         for node in (of_result(2), of_result(3))

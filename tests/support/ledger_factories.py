@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from transom.core.intervals import Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.core.reasons import Reason, format_reasons
 from transom.findings.from_ledger import Finding, from_ledger
@@ -30,6 +31,10 @@ PARTIAL = lacking(Reason("check", "files_expected", "files_expected"))
 
 def at(number: int) -> datetime:
     return DAY + number * HOUR
+
+
+def between(start: int, end: int) -> Interval:
+    return Interval(at(start), at(end))
 
 
 def node(number: int, block: str = "events", stage: str = "ingest", of: str = "events") -> PartitionKey:

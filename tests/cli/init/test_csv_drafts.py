@@ -1,4 +1,4 @@
-"""CSV as a job reads it: odd lines, header lines anywhere, blanks as delimiters, texts for missing values."""
+"""CSV as a job reads it: odd lines, header lines anywhere, tabs and blanks as delimiters, missing values."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -182,3 +182,78 @@ def test_first_aggregate_is_a_sum(tmp_path: Path, name: str, kind: str | None) -
     measures = drafted(tmp_path, [f"at,{name}", *rows]).stream.aggregates["activity"].measures
     assert next(iter(measures)) == "n"
     assert [measure.function for measure in measures.values()][1:] == ([kind] if kind else [])
+
+
+def test_tabs_before_a_message_are_delimiters(tmp_path: Path) -> None:
+    lines = [
+        f'2024-05-01 10:{n:02}:00\tINFO\tthis, as one says, is "said in" many words {n}' for n in range(20)
+    ]
+    actual = drafted(tmp_path, lines)
+    assert (actual.stream.source.format, actual.refused) == ("csv", [])
+    assert actual.column("field_3")[3] == 'this, as one says, is "said in" many words 3'
+    assert actual.times[3] == "2024-05-01T10:03:00.000"
+
+
+def test_commas_in_a_line_with_a_time_in_prose_are_no_csv(tmp_path: Path) -> None:
+    lines = [
+        f"2024/05/01 10:00:{n:02} [error] 12#0: *{n} open() {'has ' * (n % 3)}failed, client: 1.2.3.4, on: x"
+        for n in range(20)
+    ]
+    actual = drafted(tmp_path, lines)
+    assert (actual.stream.source.format, actual.refused) == ("regex", [])
+    assert (actual.times[1], actual.column("level_")[1]) == ("2024-05-01T10:00:01.000", "error")
+    assert actual.column("message")[1] == "open() has failed, client: 1.2.3.4, on: x"
+
+
+@pytest.mark.parametrize(
+    ("header", "names", "note"),
+    [
+        (
+            "time,id,value,id",
+            ["time", "id", "value", "id 2"],
+            "the line that names its fields has a name twice, id; ",
+        ),
+        (
+            ",time,value,id",
+            ["field_1", "time", "value", "id"],
+            "the line that names its fields lacks a name; ",
+        ),
+    ],
+)
+def test_header_with_a_duplicate_or_missing_name_is_refused(
+    tmp_path: Path, header: str, names: list[str], note: str
+) -> None:
+    at = names.index("time")
+    rows = [[f"a{n}", f"b{n}", f"c{n}"] for n in range(30)]
+    lines = [",".join([*row[:at], f"2024-05-01 10:00:{n:02}", *row[at:]]) for n, row in enumerate(rows)]
+    actual = drafted(tmp_path, [header, *lines], "a.csv")
+    assert actual.stream.source.options == {"header": False, "names": names, "skip": 1}
+    assert (actual.refused, actual.header_lines) == ([], 1)
+    assert [list(event.values())[1:4] for event in actual.events] == rows
+    assert f"# {note}so the names are listed here\n" in actual.text
+
+
+def test_csv_records_over_several_lines_are_refused_with_advice(tmp_path: Path) -> None:
+    rows = "".join(f'2024-05-01 10:00:{n:02},"a note\nover {n} lines, or more"\n' for n in range(20))
+    assert refusal(tmp_path, f"time,what\n{rows}") == (
+        "is CSV whose quoted values go over several lines: 21 records in 41 lines. transom reads a record a "
+        'line. Make it so: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
+        "[' '.join(c.split()) "
+        'for c in r] for r in csv.reader(sys.stdin))" < FILE > NEW'
+    )
+
+
+def test_decimal_commas_become_numbers_through_an_expression(tmp_path: Path) -> None:
+    lines = [f"01.05.2024 10:00:{n:02};north;{n},5;{n % 2 or '2,25'}" for n in range(20)]
+    actual = drafted(tmp_path, ["at;place;temp;wind", *lines], "a.csv")
+    assert (actual.column("temp_text")[1], actual.column("wind_text")[:2]) == ("1,5", ["2,25", "1"])
+    derived = {name: column for name, column in actual.stream.columns.items() if column.is_ is not None}
+    assert {name: (column.is_, column.resolution) for name, column in derived.items()} == {
+        f"{name}": (
+            f"cast(split_part({name}_text, ',', 1) || '.' || split_part({name}_text, ',', 2) as double)",
+            step,
+        )
+        for name, step in (("temp", "0.1"), ("wind", "0.01"))
+    }
+    assert actual.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
+    assert "# ?: made of temp_text, which has a decimal comma\n" in actual.text

@@ -1,6 +1,5 @@
 """External log formats: the draft reads the lines, or a message tells the user what to do."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,10 +7,8 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from tests.cli.init.drafted_logs import drafted, home, record, refusal
+from tests.cli.init.drafted_logs import drafted, home, refusal
 from transom.cli.adhoc_files import scan_file
-from transom.cli.arguments import UsageError
-from transom.cli.log_sample import read_sample
 from transom.stream import load, parse
 
 __all__ = ["home"]
@@ -40,126 +37,6 @@ def test_web_server_log_with_a_leading_virtual_host_is_read(tmp_path: Path) -> N
     assert actual.times[-1] == "2024-05-06T05:00:59.000"
     plain = drafted(tmp_path, [line.partition(" ")[2] for line in lines])
     assert (plain.stream.preset, len(plain.events)) == ("apache/combined", 10)
-
-
-def test_one_line_of_several_megabytes_of_records_is_read(tmp_path: Path) -> None:
-    records = [record(n) | {"pad": "x" * 2000} for n in range(1000)]
-    actual = drafted(tmp_path, json.dumps({"Records": records}), "trail.json.gz")
-    assert dict(actual.stream.source.options) == {"records": "Records[]"}
-    assert (len(actual.events), actual.column("n")[-1], actual.refused) == (1000, 999, [])
-
-
-def test_too_long_line_is_refused_with_advice_to_split_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "trail.json"
-    file.write_text(json.dumps({"Records": [record(n) for n in range(1000)]}))
-    with pytest.raises(UsageError) as error:
-        read_sample(file, 1000, 5000)
-    assert str(error.value) == (
-        f"{file}: a line must end within 5000 bytes; the first one is longer; of JSON, make an object a "
-        "line: jq -c '.Records[]' FILE > NEW"
-    )
-
-
-LIST = (
-    "is one list of JSON, `[{...}, ...]`; transom reads an object a line. Make it so: jq -c '.[]' FILE > NEW"
-)
-VALUES = (
-    "holds values of JSON that go over several lines; transom reads an object a line. "
-    "Make it so: jq -c '.' FILE > NEW"
-)
-
-
-@pytest.mark.parametrize(
-    ("content", "texts"),
-    [
-        (json.dumps([record(n) for n in range(9)]), LIST),
-        (json.dumps([record(n) for n in range(9)], indent=1), LIST),
-        ("[\n" + ",\n".join(json.dumps(record(n)) for n in range(9)) + "\n]\n", LIST),
-        (json.dumps({"Records": [record(n) for n in range(9)]}, indent=2), VALUES),
-        ("\n".join(json.dumps(record(n), indent="\t") for n in range(9)), VALUES),
-        ("{}\n" + json.dumps({"a": [1, {"b": "c: [d]"}], "e": {}}, indent=2), None),
-    ],
-)
-def test_json_of_another_shape_is_refused_with_advice(
-    tmp_path: Path, content: str, texts: str | None
-) -> None:
-    text = refusal(tmp_path, content)
-    assert (text == texts) if texts else text.startswith("is of no form that is known")
-
-
-SYSLOG = [
-    f"Nov {day:2} 06:55:{n:02} fw{n % 2} {f'sshd[{n}]' if n % 3 else 'kernel'}: took {'x ' * (n % 4)}{n}"
-    for day in (2, 22)
-    for n in range(12)
-]
-
-
-def test_syslog_takes_its_year_from_the_file_name(tmp_path: Path) -> None:
-    actual = drafted(tmp_path, SYSLOG, "syslog-2023-11-22.log")
-    assert actual.stream.source.path == "syslog-{year}-*-*.log"
-    assert actual.stream.time is not None
-    assert (actual.stream.time.column, actual.stream.time.format) == (("year", "time"), "%Y %b %d %H:%M:%S")
-    assert (actual.times[0], actual.times[-1], actual.refused) == (
-        "2023-11-02T06:55:00.000",
-        "2023-11-22T06:55:11.000",
-        [],
-    )
-    assert actual.column("process")[:2] == ["kernel", "sshd"]
-    assert actual.column("pid")[:2] == [None, 1]
-    assert actual.column("message")[1] == "took x 1"
-    assert "?: a file must not go over a new year" in actual.text
-    assert drafted(tmp_path, SYSLOG, "2023/11/22/syslog").stream.source.path == "{year}/*/*/syslog"
-
-
-@pytest.mark.parametrize(
-    ("name", "start", "advice"),
-    [
-        ("syslog", "2024-01-01T00:00:00.000", "syslog.2024-05-31"),
-        ("syslog-20231122", "2023-11-22T00:00:00.000", "syslog-2023-11-22"),
-    ],
-)
-def test_syslog_without_a_year_is_reported(tmp_path: Path, name: str, start: str, advice: str) -> None:
-    actual = drafted(tmp_path, SYSLOG, name)
-    assert (actual.times[0], len(actual.events)) == (start, len(SYSLOG))
-    assert actual.column("time")[0] == "Nov  2 06:55:00"
-    assert (
-        "# time: ?: no year is found for the times in time (Nov 2 06:55:00), so they are not read; "
-        f"land the files under names that say the day, such as {advice}, and draft it again: the "
-        "year is then taken from there\n"
-    ) in actual.text
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "column"),
-    [
-        ("app.2024-05-01.log", "app.{date}.log", ("date", "time")),
-        ("app-20240501.log", "app-{date}.log", ("date", "time")),
-        ("2024/05/01/app.log", "{year}/{month}/{day}/app.log", ("year", "month", "day", "time")),
-    ],
-)
-def test_times_of_day_take_their_date_from_the_file_name(
-    tmp_path: Path, name: str, path: str, column: tuple[str, ...]
-) -> None:
-    lines = [f"06:{n:02}:22,500 INFO [main] com.Foo - it is {'so ' * (n % 4)}{n}" for n in range(20)]
-    actual = drafted(tmp_path, lines, name)
-    assert actual.stream.time is not None
-    assert (actual.stream.source.path, actual.stream.time.column) == (path, column)
-    assert (actual.times[1], actual.refused) == ("2024-05-01T06:01:22.500", [])
-    assert "?: a file must not go over midnight\n" in actual.text
-
-
-def test_try_requires_the_date_of_its_times(tmp_path: Path) -> None:
-    stream = drafted(tmp_path, [f"06:{n:02}:22 a {n}" for n in range(20)], "app.2024-05-01.log").stream
-    assert scan_file(stream, tmp_path / "app.2024-05-01.log").events == 20
-    other = tmp_path / "other.log"
-    other.write_text("06:00:00 a 1\n")
-    with pytest.raises(UsageError) as error:
-        scan_file(stream, other)
-    assert str(error.value) == (
-        f"{other}: must be named as in source.path, app.{{date}}.log, as times are made of date in its name"
-    )
 
 
 def test_single_dash_is_a_field_without_a_value(tmp_path: Path) -> None:
@@ -194,16 +71,6 @@ def test_constant_sign_is_no_field_and_dashes_are_one(tmp_path: Path) -> None:
     assert actual.column("field_2")[0] == "----"
 
 
-def test_tabs_before_a_message_are_delimiters(tmp_path: Path) -> None:
-    lines = [
-        f'2024-05-01 10:{n:02}:00\tINFO\tthis, as one says, is "said in" many words {n}' for n in range(20)
-    ]
-    actual = drafted(tmp_path, lines)
-    assert (actual.stream.source.format, actual.refused) == ("csv", [])
-    assert actual.column("field_3")[3] == 'this, as one says, is "said in" many words 3'
-    assert actual.times[3] == "2024-05-01T10:03:00.000"
-
-
 @pytest.mark.parametrize("sign", [" ", "\t"])
 def test_w3c_extended_logs_are_read(tmp_path: Path, sign: str) -> None:
     head = ["#Software: IIS 10.0", "#Version: 1.0", "#Date: 2024-05-01 00:00:00"]
@@ -223,45 +90,6 @@ def test_w3c_extended_logs_are_read(tmp_path: Path, sign: str) -> None:
         ("time_taken", 1),
     ]
     assert "time: {column: [date, time], zone: UTC}  # 2024-05-01 10:00:00\n" in actual.text
-
-
-def test_commas_in_a_line_with_a_time_in_prose_are_no_csv(tmp_path: Path) -> None:
-    lines = [
-        f"2024/05/01 10:00:{n:02} [error] 12#0: *{n} open() {'has ' * (n % 3)}failed, client: 1.2.3.4, on: x"
-        for n in range(20)
-    ]
-    actual = drafted(tmp_path, lines)
-    assert (actual.stream.source.format, actual.refused) == ("regex", [])
-    assert (actual.times[1], actual.column("level_")[1]) == ("2024-05-01T10:00:01.000", "error")
-    assert actual.column("message")[1] == "open() has failed, client: 1.2.3.4, on: x"
-
-
-@pytest.mark.parametrize(
-    ("header", "names", "note"),
-    [
-        (
-            "time,id,value,id",
-            ["time", "id", "value", "id 2"],
-            "the line that names its fields has a name twice, id; ",
-        ),
-        (
-            ",time,value,id",
-            ["field_1", "time", "value", "id"],
-            "the line that names its fields lacks a name; ",
-        ),
-    ],
-)
-def test_header_with_a_duplicate_or_missing_name_is_refused(
-    tmp_path: Path, header: str, names: list[str], note: str
-) -> None:
-    at = names.index("time")
-    rows = [[f"a{n}", f"b{n}", f"c{n}"] for n in range(30)]
-    lines = [",".join([*row[:at], f"2024-05-01 10:00:{n:02}", *row[at:]]) for n, row in enumerate(rows)]
-    actual = drafted(tmp_path, [header, *lines], "a.csv")
-    assert actual.stream.source.options == {"header": False, "names": names, "skip": 1}
-    assert (actual.refused, actual.header_lines) == ([], 1)
-    assert [list(event.values())[1:4] for event in actual.events] == rows
-    assert f"# {note}so the names are listed here\n" in actual.text
 
 
 def test_zone_is_requested_in_one_place(tmp_path: Path) -> None:
@@ -290,16 +118,6 @@ def test_strace_log_is_read(tmp_path: Path, before: str, time: str, pid: int | N
     assert "# strace's output: its arguments are one text, and lines of signals, exits and" in actual.text
 
 
-def test_csv_records_over_several_lines_are_refused_with_advice(tmp_path: Path) -> None:
-    rows = "".join(f'2024-05-01 10:00:{n:02},"a note\nover {n} lines, or more"\n' for n in range(20))
-    assert refusal(tmp_path, f"time,what\n{rows}") == (
-        "is CSV whose quoted values go over several lines: 21 records in 41 lines. transom reads a record a "
-        'line. Make it so: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
-        "[' '.join(c.split()) "
-        'for c in r] for r in csv.reader(sys.stdin))" < FILE > NEW'
-    )
-
-
 def test_lines_of_unknown_format_are_refused_with_tried_formats_and_advice(tmp_path: Path) -> None:
     text = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
     assert text == (
@@ -311,22 +129,6 @@ def test_lines_of_unknown_format_are_refused_with_tried_formats_and_advice(tmp_p
         '  options: {pattern: "(?P<field_1>[^ ]+) \\\\[(?P<field_2>[^\\\\]]*)'
         '\\\\] \\"(?P<field_3>[^\\"]*)\\""}'
     )
-
-
-def test_decimal_commas_become_numbers_through_an_expression(tmp_path: Path) -> None:
-    lines = [f"01.05.2024 10:00:{n:02};north;{n},5;{n % 2 or '2,25'}" for n in range(20)]
-    actual = drafted(tmp_path, ["at;place;temp;wind", *lines], "a.csv")
-    assert (actual.column("temp_text")[1], actual.column("wind_text")[:2]) == ("1,5", ["2,25", "1"])
-    derived = {name: column for name, column in actual.stream.columns.items() if column.is_ is not None}
-    assert {name: (column.is_, column.resolution) for name, column in derived.items()} == {
-        f"{name}": (
-            f"cast(split_part({name}_text, ',', 1) || '.' || split_part({name}_text, ',', 2) as double)",
-            step,
-        )
-        for name, step in (("temp", "0.1"), ("wind", "0.01"))
-    }
-    assert actual.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
-    assert "# ?: made of temp_text, which has a decimal comma\n" in actual.text
 
 
 def test_cef_after_syslog_is_read(tmp_path: Path) -> None:

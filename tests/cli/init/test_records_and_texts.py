@@ -1,4 +1,4 @@
-"""Drafts of lists of objects, of texts with JSON, and of quotes followed by commas."""
+"""Drafts of lists of objects, of texts with JSON, and of quotes followed by commas; JSON that is no object a line."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.init.drafted_logs import drafted, home
+from tests.cli.init.drafted_logs import drafted, home, record, refusal
+from transom.cli.arguments import UsageError
+from transom.cli.log_sample import read_sample
 
 __all__ = ["home"]
 START = datetime(2024, 5, 6, 10, tzinfo=UTC)
@@ -206,3 +208,50 @@ def test_time_may_be_in_the_json_alone(tmp_path: Path) -> None:
     lines = [f"web{n % 2} app: " + json.dumps({"ts": at(n), "n": n}) for n in range(20)]
     result = drafted(tmp_path, lines)
     assert (result.times[1], result.column("n")[1]) == ("2024-05-06T10:00:37.000", 1)
+
+
+def test_one_line_of_several_megabytes_of_records_is_read(tmp_path: Path) -> None:
+    records = [record(n) | {"pad": "x" * 2000} for n in range(1000)]
+    actual = drafted(tmp_path, json.dumps({"Records": records}), "trail.json.gz")
+    assert dict(actual.stream.source.options) == {"records": "Records[]"}
+    assert (len(actual.events), actual.column("n")[-1], actual.refused) == (1000, 999, [])
+
+
+def test_too_long_line_is_refused_with_advice_to_split_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "trail.json"
+    file.write_text(json.dumps({"Records": [record(n) for n in range(1000)]}))
+    with pytest.raises(UsageError) as error:
+        read_sample(file, 1000, 5000)
+    assert str(error.value) == (
+        f"{file}: a line must end within 5000 bytes; the first one is longer; of JSON, make an object a "
+        "line: jq -c '.Records[]' FILE > NEW"
+    )
+
+
+LIST = (
+    "is one list of JSON, `[{...}, ...]`; transom reads an object a line. Make it so: jq -c '.[]' FILE > NEW"
+)
+VALUES = (
+    "holds values of JSON that go over several lines; transom reads an object a line. "
+    "Make it so: jq -c '.' FILE > NEW"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (json.dumps([record(n) for n in range(9)]), LIST),
+        (json.dumps([record(n) for n in range(9)], indent=1), LIST),
+        ("[\n" + ",\n".join(json.dumps(record(n)) for n in range(9)) + "\n]\n", LIST),
+        (json.dumps({"Records": [record(n) for n in range(9)]}, indent=2), VALUES),
+        ("\n".join(json.dumps(record(n), indent="\t") for n in range(9)), VALUES),
+        ("{}\n" + json.dumps({"a": [1, {"b": "c: [d]"}], "e": {}}, indent=2), None),
+    ],
+)
+def test_json_of_another_shape_is_refused_with_advice(
+    tmp_path: Path, content: str, texts: str | None
+) -> None:
+    text = refusal(tmp_path, content)
+    assert (text == texts) if texts else text.startswith("is of no form that is known")

@@ -1,4 +1,4 @@
-"""Drafts of lists of objects, of texts with JSON, and of quotes followed by commas; JSON that is no object a line."""
+"""Drafts of lists of objects, of texts with JSON, of quotes followed by commas, and of JSON in another shape."""
 
 import json
 from datetime import UTC, datetime, timedelta

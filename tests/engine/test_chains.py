@@ -5,19 +5,17 @@ runs, the rows that the ledger calls fresh equal those of one run over everythin
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.support.memory_histories import EventChange, HistoryRun, Strike, event_changes, runs, strikes
 from tests.support.memory_lake import HOUR, Killed, at, digest
 from tests.support.toy_lake import BACK, Lake, Toy
-from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
 from transom.ledger.freshness import Freshness
-from transom.ledger.scope import Scope
 from transom.ledger.stale_reason import StaleReason
 from transom.storage.fencing import RunSuperseded
 
@@ -25,94 +23,43 @@ HOURS = 14
 
 
 @dataclass(frozen=True)
-class EventChange:
-    """What ingest computes for an hour."""
-
-    hour: int
-    values: Sequence[int]
-    complete: bool
-    quarantined: bool
-    requested: bool
-
-    def happen(self, lake: Lake) -> None:
-        lake.set_events(self.hour, self.values, self.complete, self.quarantined, self.requested)
-
-
-@dataclass(frozen=True)
-class Run:
-    start: int
-    hours: int
-    repair_window: int
-    chunk: int
-    retention: int | None
-
-    def happen(self, lake: Lake) -> Outcome:
-        return lake.run(self.start, self.start + self.hours, self.repair_window, self.chunk, self.retention)
-
-
-@dataclass(frozen=True)
-class RunWithFault:
-    """An event at one commit of a run; `meanwhile` happens there, for instance another run."""
-
-    by: Literal["kill", "others"]
-    commit: int
-    side: str
-    meanwhile: Sequence[EventChange | Run]
-
-
-@dataclass(frozen=True)
-class Step:
-    told: Sequence[EventChange]
+class Turn:
+    events: Sequence[EventChange]
     shape: int
-    run: Run
-    struck: RunWithFault | None
+    run: HistoryRun
+    strike: Strike | None
 
 
-hours = st.integers(0, HOURS - 1)
-mostly = st.sampled_from([True] * 6 + [False])
-TOLD = st.builds(
-    EventChange,
-    hours,
-    st.lists(st.integers(0, 12), max_size=2),
-    mostly,
-    mostly.map(lambda fine: not fine),
-    mostly,
+EVENTS = event_changes(HOURS)
+RUNS = runs(HOURS, [1, 2, 5, 100], [4, 7])
+TURNS = st.builds(
+    Turn, st.lists(EVENTS, max_size=8), st.sampled_from([0] * 8 + [1]), RUNS, strikes(24, EVENTS | RUNS)
 )
-RUN = st.builds(
-    Run, hours, st.integers(1, HOURS), st.integers(0, 3), st.sampled_from([1, 2, 5, 100]),
-    st.sampled_from([None, None, 4, 7]),
-)  # fmt: skip
-STRUCK = st.none() | st.builds(
-    RunWithFault, st.sampled_from(["kill", "others"]), st.integers(1, 24),
-    st.sampled_from(["before", "after"]), st.lists(TOLD | RUN, max_size=3),
-)  # fmt: skip
-STEP = st.builds(Step, st.lists(TOLD, max_size=8), st.sampled_from([0] * 8 + [1]), RUN, STRUCK)
 
 
-def apply_turn(lake: Lake, step: Step) -> Outcome | None:
+def apply_turn(lake: Lake, turn: Turn) -> Outcome | None:
     """Apply a turn to a lake. Return None if the run did not end."""
-    for told in step.told:
-        told.happen(lake)
-    lake.toy = Toy(step.shape)
-    if step.struck is None:
-        outcome = step.run.happen(lake)
-        if step.run.chunk >= step.run.hours:
-            assert len(lake.toy.computed) == len(set(lake.toy.computed)), "computed twice"
-        return outcome
-    struck = step.struck
+    for events in turn.events:
+        events.happen(lake)
+    lake.toy = Toy(turn.shape)
 
-    def befall() -> None:
-        for what in struck.meanwhile:
+    def happen(what: EventChange | HistoryRun) -> None:
+        if isinstance(what, HistoryRun):
+            lake.run(*what.arguments)
+        else:
             what.happen(lake)
-        if struck.by == "kill":
-            raise Killed
 
-    with suppress(Killed, RunSuperseded), lake.commits.struck(struck.commit, struck.side, befall):
-        step.run.happen(lake)
-    return None
+    if turn.strike is not None:
+        with turn.strike.during(lake, happen):
+            lake.run(*turn.run.arguments)
+        return None
+    outcome = lake.run(*turn.run.arguments)
+    if turn.run.chunk >= turn.run.hours:
+        assert len(lake.toy.computed) == len(set(lake.toy.computed)), "computed twice"
+    return outcome
 
 
-def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = None) -> None:
+def assert_kept(lake: Lake, run: HistoryRun | None = None, outcome: Outcome | None = None) -> None:
     """Assert that fresh hours equal those of one run over everything. Other hours are too far from the run
     and are reported, or wait for quarantined ones.
     """
@@ -135,8 +82,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
                 assert entry.digest == expected.digest, node
                 assert lake.rows(node) == (truth.rows(node) if entry.status != "expired" else []), node
         elif run is not None and outcome is not None:
-            period = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(period, period, run.repair_window * HOUR).out_of_reach(node.hour):
+            if run.out_of_reach(node.hour):
                 assert node in outcome.stale, node
             else:
                 assert entry is not None, node
@@ -144,30 +90,29 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
                 assert entry.status == "blocked", node
 
 
-def assert_settled(lake: Lake, run: Run) -> None:
+def assert_settled(lake: Lake, run: HistoryRun) -> None:
     """Assert that a second run has nothing to do."""
     version, finished = lake.ledger.version, len(lake.toy.computed)
-    run.happen(lake)
+    lake.run(*run.arguments)
     assert (lake.ledger.version, lake.toy.computed[finished:]) == (version, [])
 
 
 # Half as many examples as elsewhere, as one costs a sixth of a second, and histories of real steps are drawn
-# in `tests.promise.test_every_stage_in_memory`. Shrinking takes minutes, and a long history shows nearly as
+# in `tests.promise.test_histories_in_memory`. Shrinking takes minutes, and a long history shows nearly as
 # much.
 @settings(max_examples=settings.default.max_examples // 2, phases=[Phase.generate])
-@given(st.lists(STEP, min_size=1, max_size=6), RUN)
-def test_any_history_of_runs_equals_one_run(steps: list[Step], last: Run) -> None:
+@given(st.lists(TURNS, min_size=1, max_size=6), RUNS)
+def test_any_history_of_runs_equals_one_run(turns: list[Turn], last: HistoryRun) -> None:
     lake = Lake(Toy())
-    for step in steps:
-        outcome = apply_turn(lake, step)
-        assert_kept(lake, step.run, outcome)
-        if outcome is not None and step.run.retention is None:
-            assert_settled(lake, step.run)
+    for turn in turns:
+        outcome = apply_turn(lake, turn)
+        assert_kept(lake, turn.run, outcome)
+        if outcome is not None and turn.run.retention is None:
+            assert_settled(lake, turn.run)
     lake.toy = Toy(most=1000)
     for number in range(HOURS):
         lake.set_events(number, [number])
-    everything = Run(0, HOURS, 0, last.chunk, None)
-    everything.happen(lake)
+    lake.run(0, HOURS, 0, last.chunk)
     truth = lake.recomputed()
     expired = {node for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"}
     for node, entry in truth.ledger.snapshot().items():
@@ -272,7 +217,7 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
         if run.startswith("run 2") and v.partition.block == "one"
     }
     assert evaluated == {of(1)}
-    assert_settled(lake, Run(0, 5, 0, 100, None))
+    assert_settled(lake, HistoryRun(0, 5, 0, 100, None))
     # Single hours give the same result.
     hourly = day([9, 99, 9, 9, 9])
     for number in range(5):
@@ -292,7 +237,7 @@ def test_change_is_followed_until_a_result_stays_the_same() -> None:
     # The sums of hours 1 to 4 differ. The chain is computed from hour 5 on, with the same result.
     assert computed_hours(lake) == [1, 2, 3, 4, 5]
     assert outcome.stale == {}
-    assert_kept(lake, Run(1, 1, 4, 100, None), outcome)
+    assert_kept(lake, HistoryRun(1, 1, 4, 100, None), outcome)
 
 
 def test_stale_earlier_hours_are_computed_first_at_any_distance() -> None:

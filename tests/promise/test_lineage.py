@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.cli import ledger_by_hand as hand
 from tests.cli.ledger_by_hand import WEB, Lake
-from tests.promise.test_every_stage_in_memory import OUTSIDE, initial
 from tests.support.memory_lake import at
-from tests.support.memory_pipeline import CHANGED, STREAM, Pipeline
+from tests.support.memory_pipeline import CHANGED, OUTSIDE, STREAM, Pipeline, initial
 from transom.api import StaleDataError, read
 from transom.app.freshness import stale_hours
 from transom.core.intervals import Interval

@@ -1,7 +1,7 @@
 """State is dropped when no present hour depends on it, and recomputed when a past hour does.
 
 The engine's part is tested for the steps of every stage, killed, overtaken and under another specification,
-in `tests.promise.test_every_stage_in_memory`. Here are rows: those that windows, frames and sketches compute
+in `tests.promise.test_retention_in_memory`. Here are rows: those that windows, frames and sketches compute
 from state that was dropped and recomputed.
 """
 

@@ -89,6 +89,8 @@ CHANGED = parse(
 """The same with blocks of every stage changed, and others unchanged."""
 WITHOUT_FRAMES = STREAM.model_copy(update={"frames": {}, "fills": {}})
 """The same without any stage after the aggregates."""
+OUTSIDE = ("/outside/history", "/outside/known", "copy")
+"""The external sources that it reads."""
 VALUES = 100
 """Exclusive upper bound of the computed values."""
 EMPTY = 6
@@ -383,3 +385,11 @@ class Pipeline(EventLake):
         version, finished = self.ledger.version, self.computed()
         self.run(*hours, stages=stages)
         assert (self.ledger.version, self.computed()) == (version, finished)
+
+
+def initial(lake: Pipeline) -> None:
+    """Build a first lake: some hours, one of them incomplete, and rows of an external source."""
+    for number in range(3):
+        lake.set_events(number, [number, 7], complete=number != 1)
+    for name in OUTSIDE:
+        lake.outside[name] = {at(number): number for number in range(3)}

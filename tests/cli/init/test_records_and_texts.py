@@ -1,4 +1,4 @@
-"""Drafts of lists of objects, of texts with JSON, of quotes followed by commas, and of JSON in another shape."""
+"""Drafts of lists of objects, of texts with JSON, of quotes before commas, and of JSON in another shape."""
 
 import json
 from datetime import UTC, datetime, timedelta

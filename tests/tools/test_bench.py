@@ -10,9 +10,11 @@ import pytest
 from bench import between, framing, scans, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATES as STEADY
+from bench.hour import JOBS, _stream
 from bench.ingest import in_turn
 from bench.levels import FRAMES, levels_of
 from bench.measure import Failed, run
+from transom.stream import load
 
 INGEST = {"bench": "ingest", "log": "zeek", "layout": "plain", "lines": 10, "cpu_s": 9.5, "peak_mib": 700}
 AGGREGATE = {"bench": "aggregate", "log": "zeek", "events": 10, "cold": 9.0, "peak_mib": 800}
@@ -86,8 +88,8 @@ ROWS: list[dict[str, Any]] = [
     on_day(STEADY, 60, 1060, 1.06),
     on_day("patterns, all read by Spark", 60, 960, 0.96),
     on_day("ingest", 60, 2000, 2.0),
-    {**HOUR, "who": "each", "seconds": 59.9, "all": [59.9], "phases": {"ingest": 5.0}},
-    {**HOUR, "who": "together", "seconds": 35.0, "all": [35.0], "phases": {"run": 6.0}},
+    {**HOUR, "who": "per_stage", "seconds": 59.9, "all": [59.9], "phases": {"ingest": 5.0}},
+    {**HOUR, "who": "single", "seconds": 35.0, "all": [35.0], "phases": {"run": 6.0}},
     {"bench": "try", "log": "zeek", "lines": 100_000, "who": "transom try", "seconds": 25.0, "whole_s": 27.0,
      "init_s": 2.0, "cpu_s": 30.0, "peak_mib": 1000, "all": []},
     joined(OURS, 6.0, "short", 100),
@@ -143,7 +145,7 @@ def test_markdown_and_json_have_the_same_values(tmp_path: Path) -> None:
     assert of_levels in lines
     of_a_day = f"| {STEADY} | 60 | 1,060 | 1.06 | within 5% | no | 9.0 | 20.0 | 15.0 | 700 | 5 | 480 | 3 |"
     assert of_a_day in lines
-    assert "| `together` | 300 | 35.0 | under 35 s | no | 7.0 | 900 | 500 | 35.0 |" in lines
+    assert "| `single` | 300 | 35.0 | under 35 s | no | 7.0 | 900 | 500 | 35.0 |" in lines
     assert "| zeek | 100,000 | 25.0 | under 60 s | yes | 27.0 | 2.0 | 30.0 | 1000 |" in lines
     skewed = f"{between.SKEW} | 10 | {between.RANGE} | 9.0 | 42.6 | 7.1 | at least 7 | yes | 50 | 1,800.0"
     assert f"| {skewed} | 800 |" in lines
@@ -212,6 +214,11 @@ def test_each_variant_is_first_in_turn() -> None:
         list("cab"),
         list("abc"),
     ]
+
+
+@pytest.mark.parametrize("way", JOBS)
+def test_stream_of_an_hour_is_valid(way: str, tmp_path: Path) -> None:
+    assert load(_stream(way, tmp_path)).submit == way
 
 
 def test_levels_are_added_to_existing_ones() -> None:

@@ -27,7 +27,7 @@ BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """Hours that ran before, so that the windows of a measured hour have their full length."""
 
 
-JOBS = {"each": ("ingest", "aggregates"), "together": ("run",)}
+JOBS = {"per_stage": ("ingest", "aggregates"), "single": ("run",)}
 """Jobs of each way to submit the stages of a stream."""
 
 

@@ -2,12 +2,14 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import between, framing, scans, table, updates, version
+from bench import __main__ as command
+from bench import between, framing, published, scans, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATES as STEADY
 from bench.hour import JOBS, _stream
@@ -155,6 +157,40 @@ def test_markdown_and_json_have_the_same_values(tmp_path: Path) -> None:
         "## Ingest", "## Aggregate", "## Levels", "## Flat", "## Hour", "## Try",
         "## Between", "## Updates", "## Frames",
     ]  # fmt: skip
+
+
+def test_checked_in_results_are_those_of_benchmarks_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "publish", lambda *results: published.publish(*results, tmp_path))
+    found = {bench: [row for row in ROWS if row["bench"] == bench] for bench in ("ingest", "hour", "frames")}
+
+    def failing() -> Iterator[dict[str, Any]]:
+        yield found["hour"][0]
+        raise Failed("a task fails")
+
+    by_name = {
+        "ingest": lambda: iter(found["ingest"]),
+        "hour": failing,
+        "frames": lambda: iter(found["frames"]),
+    }
+    assert [*command.measured(["frames"], by_name, whole=False)] == found["frames"]
+    assert [*tmp_path.iterdir()] == []
+    with pytest.raises(Failed):
+        [*command.measured(["ingest", "hour", "frames"], by_name, whole=True)]
+    assert [path.name for path in tmp_path.iterdir()] == ["ingest.json"]
+    text = (tmp_path / "ingest.json").read_text()
+    # A line for each row makes a readable diff.
+    assert text.count('\n  {"log"') == len(found["ingest"]) == text.count("who")
+    computed = json.loads(text)
+    assert [*computed] == ["date", "commit", "cores", "aim", "rows"]
+    assert computed["rows"][1] == {
+        "log": "zeek", "layout": "plain", "lines": 10, "cpu_s": 9.5, "peak_mib": 700,
+        "who": "spark, shuffled by hour", "seconds": 30.0, "times_as_fast": 1.5,
+        "aim": "at least 1", "met": True,
+    }  # fmt: skip
+    (widened,) = published.facts([{"who": "transom", "aims": {"less": True, "sooner": False}}])
+    assert widened == {"who": "transom", "aim": "less; sooner", "met": False}
 
 
 def test_results_of_other_code_are_not_used(tmp_path: Path) -> None:

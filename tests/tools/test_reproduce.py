@@ -1,11 +1,15 @@
 """The variants whose cost the reproductions compare agree, and the drawn stream is the same each time."""
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from reproduce import multigranular
+from bench.published import publish
+from reproduce import multigranular, report
 from reproduce.connections import PROTOCOLS, drawn
 from reproduce.multigranular import WAYS, of_granules, of_levels, of_range
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
@@ -41,3 +45,19 @@ def test_drawn_connections_are_equal_each_time() -> None:
     rarest = len(PROTOCOLS) - 1
     assert [bool(np.any(unit.protocol == rarest)) for unit in one] == [True] * 2 + [False] * 9 + [True]
     assert np.mean(one[0].duration) > 3 * np.median(one[0].duration)
+
+
+def test_claims_of_a_whole_run_are_checked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "publish", lambda *results: publish(*results, tmp_path))
+    claims = [report.verdict(True, "figure 5: linear"), report.verdict(False, "figure 6: flat")]
+    monkeypatch.setattr(sys, "argv", ["reproduce", "--units", "3"])
+    with pytest.raises(SystemExit, match="False"):
+        report.finish("frames", tmp_path, claims[:1])
+    assert [*tmp_path.iterdir()] == []
+    monkeypatch.setattr(sys, "argv", ["reproduce"])
+    with pytest.raises(SystemExit, match="True"):
+        report.finish("frames", tmp_path, claims)
+    assert json.loads((tmp_path / "reproduce-frames.json").read_text())["claims"] == [
+        {"claim": "figure 5: linear", "met": True},
+        {"claim": "figure 6: flat", "met": False},
+    ]

@@ -1,13 +1,20 @@
 """The documentation is complete, current and plain."""
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bench import aggregate, between
+from bench.__main__ import BENCHES
+from bench.published import DATA
 from site_tools.drawings import DRAWINGS
+from site_tools.result_pages import LINK, section
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -23,6 +30,7 @@ def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     assert "aged_mean" in (tmp_path / "reference/tables/index.html").read_text()
+    assert "<td>one heavy key</td>" in (tmp_path / "benchmarks/results/index.html").read_text()
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
@@ -51,3 +59,77 @@ def test_readme_is_short() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 200
     assert len(text.encode()) <= 12_000
+
+
+def test_every_measured_table_is_on_a_page() -> None:
+    pages = [path.read_text() for path in DATA.parent.glob("*.md")]
+    links = sorted(link.removeprefix("data/") for page in pages for link in LINK.findall(page))
+    reproductions = re.findall(r"^(reproduce-\w+):", (ROOT / "Makefile").read_text(), re.M)
+    assert links == sorted(f"{name}.json" for name in [*BENCHES, *reproductions])
+    assert links == sorted(path.name for path in DATA.iterdir())
+
+
+def test_measured_table_has_a_line_for_each_way_or_case() -> None:
+    origin = {"date": "2026-11-25", "commit": "bde338e4", "cores": 2}
+    ours = {"keys": 1000, "who": "ours", "seconds": 2.04, "kept_bytes": 3 * 2**20}
+    other = {
+        "keys": 1000,
+        "who": "other",
+        "seconds": 1.0,
+        "times_as_fast": 0.49,
+        "aim": "at least 1",
+        "met": False,
+    }
+    one_case = section({**origin, "aim": "fast", "rows": [ours, other]}, "data/a.json").split("\n\n")
+    assert one_case == [
+        "Aim: fast.",
+        "Keys 1,000.",
+        "| way | s | state, MiB | transom is times as fast | aim | aim met |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| ours | 2.04 | 3 |  |  |  |\n"
+        "| other | 1 |  | 0.49 | at least 1 | **no** |",
+        "Measured on 2 cores, 2026-11-25, commit `bde338e4`: [data](data/a.json).",
+    ]
+    # Not every way has every case.
+    cases = section({**origin, "rows": [ours, other, {**ours, "keys": 10, "seconds": 104}]}, "data/a.json")
+    assert "| keys | ours | other |\n" in cases
+    assert "| 1,000 | 2.04 | 1 (0.49x, aim missed) |\n| 10 | 104 |  |" in cases
+    claims = {**origin, "claims": [{"claim": "a | b", "met": True}]}
+    assert "| result | as in the paper |\n| --- | --- |\n| a \\| b | yes |" in section(claims, "data/a.json")
+    assert "Not measured yet" in section({"aim": "fast", "rows": []}, "data/a.json")
+
+
+def measured(bench: str, who: str, column: str = "seconds", **case: object) -> str:
+    """Return one checked-in number with two digits, or all before the point."""
+    rows: list[Mapping[str, Any]] = json.loads((DATA / f"{bench}.json").read_text())["rows"]
+    (row,) = (row for row in rows if {**case, "who": who}.items() <= row.items())
+    return f"{row[column]:.0f}" if row[column] >= 10 else f"{row[column]:.1f}"
+
+
+def test_readme_has_the_measured_seconds() -> None:
+    """One hour of DuckDB is the only number without data."""
+    text = (ROOT / "README.md").read_text()
+    table = text.partition("## How fast")[2].partition("## When")[0]
+    lines = [line.split("|")[2:-1] for line in table.splitlines() if line.startswith("| ")][1:]
+    numbers = [[re.findall(r"[\d.]+", cell) for cell in line] for line in lines]
+    zeek, apache = ({"log": log, "layout": "hourly"} for log in ("zeek", "apache"))
+    computed, duck = aggregate.OURS, "duckdb, from "
+    short = {"case": "short"}
+    assert numbers == [
+        [[measured("ingest", "transom", **zeek)], [measured("ingest", "spark", **zeek)], []],
+        [[measured("ingest", "transom", **apache)], [measured("ingest", "spark", **apache)], []],
+        [
+            [measured("aggregate", computed)],
+            [measured("aggregate", aggregate.WINDOW)],
+            [measured("aggregate", f"{duck}events"), measured("aggregate", f"{duck}granules")],
+        ],
+        [[measured("aggregate", aggregate.STAGE)], [measured("aggregate", aggregate.WRITTEN)], []],
+        [
+            [measured("between", computed, **short)],
+            [measured("between", way, **short) for way in (between.RANGE, between.BUCKETS)],
+            [measured("between", way, **short) for way in (between.DUCK, between.ASOF)],
+        ],
+        [[measured("hour", way) for way in ("per_stage", "single")], [], []],
+    ]
+    cold = [measured("aggregate", way, "cold") for way in (f"{duck}events", computed, aggregate.STAGE)]
+    assert re.findall(r"(\d+)\s+s\b", text.partition("## When not")[2])[:3] == cold

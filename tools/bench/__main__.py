@@ -1,9 +1,12 @@
-"""`make bench`: every benchmark, or those that are named; results in .transom/bench."""
+"""`make bench`: every benchmark, or those that are named; results in .transom/bench.
+
+Each benchmark that ends replaces its file in docs/benchmarks/data, from which the site has its tables; with
+`--lines` or `--log` it does not."""
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,8 @@ from bench import (
     year,
 )
 from bench.measure import Failed
-from bench.table import written
+from bench.published import facts, publish
+from bench.table import AIMS, judged, written
 
 CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
 BENCHES = (
@@ -56,11 +60,14 @@ def arg_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
-    """Run the benchmarks and yield their rows."""
-    which, many = arguments.which or BENCHES, arguments.repetitions
+Rows = Iterator[Mapping[str, Any]]
+
+
+def parts(arguments: argparse.Namespace) -> Mapping[str, Callable[[], Rows]]:
+    """Return the functions that run the benchmarks and yield their rows, by name."""
+    many = arguments.repetitions
     logs = arguments.log or list(ingest.MEASURES)
-    parts: dict[str, Callable[[], Iterator[Mapping[str, Any]]]] = {
+    return {
         "ingest": lambda: (r for log in logs for r in ingest.bench(CACHE, log, arguments.lines, many)),
         "aggregate": lambda: aggregate.bench(CACHE, logs[0], arguments.lines, many),
         "levels": lambda: levels.bench(CACHE / "levels", levels.EVENTS, 1),
@@ -75,17 +82,33 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         "frequency": lambda: frequency.bench(CACHE, arguments.lines, 1),
         "updates": lambda: updates.bench(many),
     }
+
+
+def measured(which: Sequence[str], by_name: Mapping[str, Callable[[], Rows]], whole: bool) -> Rows:
+    """Run benchmarks, and yield their rows.
+
+    Args:
+        whole: replace the checked-in results of each benchmark after its last row.
+    """
     for name in which:
-        yield from parts[name]()
+        rows = []
+        for row in by_name[name]():
+            rows.append(row)
+            yield row
+        if whole:
+            publish(name, {"aim": AIMS[name], "rows": [*facts(judged(rows))]})
 
 
 def main() -> None:
     """Run the benchmarks, and write the tables after each row: a failure keeps the rows before it."""
     if "TRANSOM_SPARK_PROPERTIES" not in os.environ:
         sys.exit("bench: the environment is not set up; run `make bench`")
+    parser = arg_parser()
+    arguments = parser.parse_args()
+    whole = arguments.log is None and arguments.lines == parser.get_default("lines")
     found: list[Mapping[str, Any]] = []
     try:
-        for row in rows(arg_parser().parse_args()):
+        for row in measured(arguments.which or BENCHES, parts(arguments), whole):
             found.append(row)
             case = " ".join(
                 f"{row[name]} {name}" for name in ("keys", "levels", "day", "case", "columns") if name in row

@@ -84,5 +84,5 @@ def _told(
     produced: int,
 ) -> Iterator[dict[str, Any]]:
     for who, runs in seen.items():
-        row = {"bench": "between", "case": name, "events": count, "who": who, "produced": produced}
+        row = {"bench": "between", "case": name, "events": count, "produced": produced, "who": who}
         yield {**row, "compared": pairs.get(who), **taken(runs)}

@@ -126,10 +126,11 @@ def bench(
         for who, runs in seen.items():
             passes = [found["seconds"] for _, found in runs]
             yield {
-                "bench": "levels", "log": "drawn", "events": count, "keys": keys, "levels": many, "who": who,
+                "bench": "levels", "log": "drawn", "events": count, "keys": keys, "levels": many,
+                "reports": runs[0][1]["totals"][0], "who": who,
                 "warm": all(len(one) > 1 for one in passes),
                 "cold": min(one[0] for one in passes), "seconds": min(map(warm, passes)),
                 "process_cpu_s": min(one.cpu_s for one, _ in runs),
                 "peak_mib": max(one.peak_mib for one, _ in runs),
-                "reports": runs[0][1]["totals"][0], "all": passes,
+                "all": passes,
             }  # fmt: skip

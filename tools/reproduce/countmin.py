@@ -6,7 +6,6 @@ only every `epsilon N` records. As the paper does of a hundred runs, this takes 
 the outer tenths."""
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from reproduce.item_streams import (
     shifting,
     swapping,
 )
-from reproduce.report import all_so, markdown, verdict
+from reproduce.report import all_so, finish, markdown, verdict
 from reproduce.window_errors import VARIANTS, Errors, errors
 from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
 from transom.features.frequency.algorithm.params import MU, TAU, Shape
@@ -338,10 +337,7 @@ def main() -> None:
     nodes, rows = distributed(), rows_of(seen)
     claims = verdicts(rows, nodes)
     console.print("\n".join([*written(rows, nodes, seen, claims), "", *claims]), soft_wrap=True)
-    console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(claims)
-    console.print(f"reproduce-countmin: {'as in the paper' if good else 'NOT all as in the paper'}")
-    sys.exit(not good)
+    finish("countmin", FOLDER, claims)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from reproduce.framing import (
     table,
 )
 from reproduce.freeway import DAYS, KINDS, Sensors, flow, stream_of
-from reproduce.report import all_so, markdown, verdict
+from reproduce.report import finish, markdown, verdict
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "frames"
 MADE_BY = (*version.DRAWING, Path(freeway.__file__))
@@ -236,10 +236,7 @@ def main() -> None:
     cost = [*costs(sensors, SPANS, WINDOWED)]
     claims = verdicts(one, cost, estimate)
     console.print("\n".join([*written(one, cost, estimate, claims), "", *claims]), soft_wrap=True)
-    console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(claims)
-    console.print(f"reproduce-frames: {'as in the paper' if good else 'NOT all as in the paper'}")
-    sys.exit(not good)
+    finish("frames", FOLDER, claims)
 
 
 if __name__ == "__main__":

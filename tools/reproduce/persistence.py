@@ -7,7 +7,6 @@ seeds as instances of one sketch, and what more is known of an item than they ma
 was seen at most."""
 
 import argparse
-import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from rich.console import Console
 
 from bench.measure import machine
 from reproduce.presence import DATA, UNIVERSE, Bools, Data, Floats, hashes
-from reproduce.report import all_so, markdown, verdict
+from reproduce.report import finish, markdown, verdict
 from transom.features.persistence.algorithm.params import PersistenceParams
 from transom.features.persistence.algorithm.reference import TrackedItem
 
@@ -254,10 +253,7 @@ def main() -> None:
     found, sizes = summed(pd.DataFrame(rows)), pd.DataFrame([row for data in DATA for row in memory(data)])
     claims = verdicts(found, sizes)
     console.print("\n".join([*written(found, sizes, claims, universe), "", *claims]), soft_wrap=True)
-    console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(claims)
-    console.print(f"reproduce-persistence: {'as in the paper' if good else 'NOT all as in the paper'}")
-    sys.exit(not good)
+    finish("persistence", FOLDER, claims)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
 """Format the results of a reproduction."""
 
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from bench.published import publish
 
 
 def verdict(so: bool, text: str) -> str:
@@ -20,3 +25,20 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[object]]) -> list[str
         f"|{'---|' * len(head)}",
         *(f"| {' | '.join(map(str, line))} |" for line in lines),
     ]
+
+
+def finish(name: str, folder: Path, claims: Sequence[str]) -> NoReturn:
+    """Print where the report is, and exit with 1 if a claim is not confirmed.
+
+    The claims of a run without options replace the checked-in ones: options give it another size.
+
+    Args:
+        folder: the folder of the report and the plots.
+    """
+    if not sys.argv[1:]:
+        checked = [{"claim": text.partition(": ")[2], "met": all_so([text])} for text in claims]
+        publish(f"reproduce-{name}", {"claims": checked})
+    print(f"\ntables and plots: {folder}/report.md")
+    good = all_so(claims)
+    print(f"reproduce-{name}: {'as in the paper' if good else 'NOT all as in the paper'}")
+    sys.exit(not good)

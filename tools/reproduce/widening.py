@@ -22,7 +22,7 @@ from rich.console import Console
 
 from bench.measure import machine
 from reproduce.detection import Detected, fixed, listed, records, vectorised
-from reproduce.report import all_so, markdown, verdict
+from reproduce.report import finish, markdown, verdict
 from reproduce.trace import Calls, Episode, drawn, parsed
 from transom.features.patterns.algorithm.widening import Widening
 
@@ -273,10 +273,7 @@ def main() -> None:
     work_rows = [*works(WORK_DURATIONS, repeats, BATCHES)]
     claims = [*delay_verdicts(delay_rows), *work_verdicts(work_rows)]
     console.print("\n".join([*written(delay_rows, work_rows, claims), "", *claims]), soft_wrap=True)
-    console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(claims)
-    console.print(f"reproduce-widening: {'as in the paper' if good else 'NOT all as in the paper'}")
-    sys.exit(not good)
+    finish("widening", FOLDER, claims)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Hourly figures and episodes from a log: files are ingested, checked, aggregated, searched, checked again.
+"""Hourly aggregates and episodes from a log: files are ingested, checked, aggregated, searched, checked again.
 
 Each stage is one spark-submit over the run's interval, or all stages are (`submit: single`). The gate after
-a stage reads the ledger; what reads it runs only where nothing of the interval is withheld. Run it by its
-schedule, with Trigger and `from` and `to` for any stretch at once, or by `airflow backfill create`: the
+a stage reads the ledger; what reads it runs only if the whole interval is published. Run it by its
+schedule, with Trigger and `from` and `to` for any interval at once, or by `airflow backfill create`: the
 tables come out the same.
 """
 
@@ -97,7 +97,7 @@ def facts(stream: Stream) -> str:
 def description(stream: Stream) -> str:
     """Return a line for the list of DAGs: the title, the first line of the description, or the path."""
     lines = (stream.description or "").strip().splitlines()
-    return stream.title or (lines[0] if lines else f"Figures and findings from {stream.source.path}")
+    return stream.title or (lines[0] if lines else f"Aggregates and findings from {stream.source.path}")
 
 
 def build(stream: Stream, file: Path) -> DAG:

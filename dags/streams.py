@@ -16,5 +16,5 @@ _dag_id = get_parsing_context().dag_id
 for _error in _wrong:
     if _dag_id in names_of(_error):
         logging.getLogger(__name__).error(
-            "stream %s: its file is wrong, and its tasks wait until it is put right: %s", _dag_id, _error
+            "stream %s: its file is wrong, and its tasks wait until it is fixed: %s", _dag_id, _error
         )

@@ -1,4 +1,4 @@
-"""spark-submit jobs/aggregates.py: events become granules, and granules figures over sliding windows."""
+"""spark-submit jobs/aggregates.py: events become granules, and granules aggregates over sliding windows."""
 
 from transom.app.main import Job
 

@@ -1,4 +1,4 @@
-"""spark-submit jobs/frames.py: readings become frames, stretches of time that the data delimits."""
+"""spark-submit jobs/frames.py: readings become frames, periods that the data delimits."""
 
 from transom.app.main import Job
 

@@ -1,4 +1,4 @@
-"""spark-submit jobs/run.py: several stages in one application, each behind the gate of the one that it reads.
+"""spark-submit jobs/run.py: several stages in one application, each after the gate of the one that it reads.
 
 The start of an application is most of what a small hour costs. Where a gate does not pass, the later stages
 do not run.

@@ -200,7 +200,7 @@ class _LedgerOperator(BaseOperator):
 
 
 class Gate(_LedgerOperator):
-    """Reads the ledger and fails, without a retry, where something of the interval is withheld."""
+    """Reads the ledger and fails, without a retry, if a part of the interval is not published."""
 
     def __init__(self, *, stage: str, **kwargs: Any) -> None:
         super().__init__(task_id=f"{stage}_gate", **kwargs)
@@ -256,8 +256,8 @@ MAX_FINDINGS, MAX_OF_BLOCK = 100, 10
 
 
 class Report(_LedgerOperator):
-    """What stands of the run's interval after all stages, a line each; what the run did; and what has been
-    found in the interval, the worst first."""
+    """A summary of the run's interval after all stages, a line each; what the run did; and the findings of the
+    interval, the worst first."""
 
     def __init__(
         self, *, stages: Sequence[str], arrival_delay: timedelta = timedelta(0), **kwargs: Any

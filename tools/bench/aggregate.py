@@ -66,4 +66,4 @@ def _agree(totals: dict[str, list[int]], count: int) -> None:
     """Raise Failed unless all totals are equal; the floor has the number of all records."""
     windows = {tuple(figures) for who, figures in totals.items() if who != FLOOR}
     if len(windows) > 1 or (FLOOR in totals and totals[FLOOR][1] != count):
-        raise Failed(f"aggregates: the figures differ: {totals}")
+        raise Failed(f"aggregates: the totals differ: {totals}")

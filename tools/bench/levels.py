@@ -122,7 +122,7 @@ def bench(
                 seen[who].append(gone(*WAYS[who], stream, lake, cache / f"{keys}-{many}", end))
                 totals = {who: runs[-1][1]["totals"] for who, runs in seen.items() if runs}
                 if len(set(map(tuple, totals.values()))) > 1:
-                    raise Failed(f"levels: of {keys} keys and {many} levels the figures differ: {totals}")
+                    raise Failed(f"levels: of {keys} keys and {many} levels the totals differ: {totals}")
         for who, runs in seen.items():
             passes = [found["seconds"] for _, found in runs]
             yield {

@@ -8,7 +8,7 @@ from typing import Any
 
 ROWS = "number of output rows"
 HANDED = "handed over by the driver"
-LOG, NEW = "_delta_log", "just written"
+LOG, NEW = "_delta_log", "newly written"
 DRIVER = "SparkListenerDriverAccumUpdates"
 _PLANS = "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate"
 

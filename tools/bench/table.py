@@ -30,12 +30,12 @@ AIMS = {
     "hour": "from trigger to report in under 60 s with `per_stage`, in under 35 s with `single`",
     "try": "first findings within a minute",
     "widen": "every match of (b) at a tenth of its work, with a tenth of (c)'s delay of short ones",
-    "between": f"within {joins.NEAR:g} times shuffling and sorting the rows, whatever the skew; at that at "
+    "between": f"within {joins.NEAR:g} times shuffling and sorting the rows, for every skew; then at "
     f"least {joins.SKEWED:g} times as fast as Spark's range join",
     "persistence": "not slower than counting exactly, and an hour by the rows of that hour alone, at most "
     "twice its pairs",
     "frequency": "not slower than counting exactly, and in less memory",
-    "updates": f"Splitter in at most {taken.SLOWER:g} times the time, whatever the columns; the listing "
+    "updates": f"Splitter in at most {taken.SLOWER:g} times the time, for every number of columns; the listing "
     "takes longer",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
 }
@@ -196,7 +196,7 @@ def aggregate(rows: Sequence[Row]) -> str:
 def levels(rows: Sequence[Row]) -> str:
     """Return a table with a line per way, for each number of keys and of levels."""
     asked = "; ".join(f"{who} up to {most:,} keys" for who, most in MOST_KEYS.items())
-    text = f"One day of events. Asked only where it ends in reasonable time: {asked}. "
+    text = f"One day of events. Measured only where it ends in reasonable time: {asked}. "
     text += (
         f"A pass of more than {LONG} s is not repeated in its process: it is cold, and compared as such.\n\n"
     )
@@ -318,9 +318,9 @@ def widen(rows: Sequence[Row]) -> str:
 def between(rows: Sequence[Row]) -> str:
     """Return a table with a line per way, for each case."""
     text = (
-        f"One interval to {ROWS_OF_ONE} rows; count, sum and largest, but where a way's name says otherwise. "
+        f"One interval to {ROWS_OF_ONE} rows; count, sum and largest, unless a way's name differs. "
     )
-    text += f"Not asked where more than {joins.MOST_COMPARED:,} pairs would be compared.\n\n"
+    text += f"Not measured where more than {joins.MOST_COMPARED:,} pairs would be compared.\n\n"
     return text + _table(
         [
             *("case", "rows", "who", "cold", "warm", *JUDGED, "rows matched"),

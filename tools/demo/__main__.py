@@ -111,7 +111,7 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
         shown = next(ones[n].digest for n in nodes if n.table == "aggregates" and n.block == "traffic")
         lines.append([format_hour(hour), len(nodes), shown, "equal" if same else "[red]DIFFERENT[/]"])
         equal = equal and same
-    title = "Hours made in one go, beside the same hours made one by one"
+    title = "Hours computed in one run, and the same hours computed one by one"
     show(title, ["hour", "tables", "digest of traffic", "all digests"], lines)
     return equal
 
@@ -125,7 +125,7 @@ def audited(hour: datetime) -> bool:
         jobs / "run.py", "--stages", "persistence,frequency", "--audit", "--stream", WEB_STREAM,
         "--lake", LAKE, "--from", format_hour(hour), "--to", format_hour(hour + HOUR),
     ]  # fmt: skip
-    with console.status("an exact count beside the sketch"), log.open("w") as output:
+    with console.status("an exact count to compare with the sketch"), log.open("w") as output:
         environment = {**os.environ, "TRANSOM_LANDING": str(DEMO)}
         done = subprocess.run(command, env=environment, stdout=output, stderr=output, check=False)
     audits = [line for line in log.read_text().splitlines() if line.startswith("audit of ")]
@@ -148,12 +148,12 @@ def tour(server: Airflow, web: Hours) -> bool:
     """Run the steps of the demo, and return whether all results agree with recounts."""
     # The last hour of the log, and the hours without lines after it.
     last = [END - 3 * HOUR, END - 2 * HOUR, END]
-    step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")
+    step(f"{(last[0] - FIRST) // HOUR} hours in one run; one file is junk, and one has not come yet")
     trigger(server, "web", "whole", FIRST, last[0])
     lines_of_the_log(BAD)
     show_findings()
 
-    step("The junk is mended, and the red run cleared")
+    step("The junk file is replaced, and the failed run cleared")
     land(DEMO, WEB, BAD, web[BAD])
     server.clear("web", "whole", "ingest")
     follow(server, "web", "whole")
@@ -166,7 +166,7 @@ def tour(server: Airflow, web: Hours) -> bool:
         trigger(server, "web", name, start, end)
     now = figures_around_the_late_file()
     lines = [[name, figures[name], now[name]] for name in figures]
-    show("What the late file changed", ["figure", "before", "after"], lines)
+    show("What the late file changed", ["value", "before", "after"], lines)
     show_repaired(before, snapshot(), {last[0] + number * HOUR for number in range(3)})
     show_findings()
     agrees = agrees and now == recounted(web)
@@ -174,13 +174,13 @@ def tour(server: Airflow, web: Hours) -> bool:
     step("Who is growing, who keeps coming back, and who came back after days")
     agrees = growing(web) and regulars(web) and came_back(web) and agrees
 
-    step("When the site was busy, beside the same hours of the day before")
+    step("When the site was busy, and the same hours of the day before")
     agrees = busy(web, DEMO / "busy_hours.svg") and agrees
 
     step("Who is here in most hours of three days, and how exact that is")
     agrees = always_here(web, last[0] + HOUR) and agrees
 
-    step("What is asked for most, in little memory; and how exact both are")
+    step("What is requested most, in little memory; and how exact both are")
     agrees = most_asked_for(web, last[0] + HOUR) and audited(last[0]) and agrees
 
     step("Six hours again, in a lake of their own, an hour a run")
@@ -231,7 +231,7 @@ def shown(lock: IO[str], began: float) -> bool:
         console.print(f"Airflow is up: [bold]{server.url}[/] ({login})")
         good = tour(server, web)
         console.print(f"\nAirflow's UI: [bold]{server.url}/dags[/] ({login}); the tables: {LAKE}")
-        verdict = "[green]all as it should be[/]" if good else "[red]figures or digests differ[/]"
+        verdict = "[green]all as it should be[/]" if good else "[red]values or digests differ[/]"
         console.print(f"demo: {verdict} ({time.monotonic() - began:.0f} s)")
         if sys.stdout.isatty() and not os.environ.get("CI"):
             console.print("Ctrl-C ends it and every process that it started")

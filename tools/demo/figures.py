@@ -28,7 +28,7 @@ def lines_of_the_log(bad: datetime) -> None:
     status = {n.hour: e for n, e in snapshot().items() if (n.stage, n.table) == ("ingest", "events")}
     aside = {hour for hour, entry in status.items() if entry.status == "quarantined"}
     good = sum(entry.status == "published" for entry in status.values())
-    console.print(f"published: {good} of {len(status)} hours; set aside: {stretches(aside)}")
+    console.print(f"published: {good} of {len(status)} hours; quarantined: {stretches(aside)}")
     console.print(f"  because {status[bad].reason}")
 
 
@@ -96,7 +96,7 @@ def came_back(web: Hours) -> bool:
             f"  {match['client']} looked at {match['first_time']:%Y-%m-%dT%H:%M:%S}; its last probe came "
             f"{format_duration_long(apart)} later.\n"
             f"  Found at level {match['level']}, in windows of "
-            f"{format_duration_long(2 * pattern.batch * 2 ** match['level'])}; told at "
+            f"{format_duration_long(2 * pattern.batch * 2 ** match['level'])}; reported at "
             f"{format_hour(match['detected_at'])},\n  {format_duration_long(late)} after the last probe."
         )
     found = {

@@ -35,12 +35,12 @@ def most_asked_for(web: Hours, end: datetime) -> bool:
     ]
     others_at_most = reported[0]["max_unreported"]
     title = (
-        f"Asked for most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
+        f"Requested most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
     )
-    show(title, ["rank", "path", "by the sketch", "surely", "recounted"], lines)
+    show(title, ["rank", "path", "by the sketch", "bounds", "recounted"], lines)
     found = read(LAKE, WEB_STREAM).frequency("pages", ASKED, end)
     console.print(
-        f"{ASKED}, asked of the sketch: {found.estimate} times, surely {found.low} to {found.high}, of "
+        f"{ASKED}, by the sketch: {found.estimate} times, certainly {found.low} to {found.high}, of "
         f"{found.records} requests; {recounted[ASKED]} recounted"
     )
     named = {row["path"] for row in reported}

@@ -1,6 +1,6 @@
 """Generate a stream like LBL-CONN-7: wide-area connections of a laboratory, at a constant rate.
 
-The attributes that the figures use resemble the trace: durations have a heavy tail and are sometimes unknown
+The attributes in the paper's figures resemble the trace: durations have a heavy tail and are sometimes unknown
 (`?` in the trace), and a few protocols have most connections.
 """
 

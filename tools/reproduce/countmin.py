@@ -1,7 +1,7 @@
 """`make reproduce-countmin`: the evaluation of Rivetti, Busnel and Mostefaoui, with tables and plots.
 
 By how much Simple, Proportional and Splitter are wrong against a sketch that keeps its window, over windows,
-periods, rows, changing distributions, an attack, `mu` and `tau`; and what a coordinator lacks that is told
+periods, rows, changing distributions, an attack, `mu` and `tau`. Also what a coordinator lacks that is updated
 only every `epsilon N` records. As the paper does of a hundred runs, this takes the mean of its runs without
 the outer tenths."""
 
@@ -54,13 +54,13 @@ ABOUT = 3
 """Factor by which a mean may differ from the paper's."""
 WHY = (
     "Errors are squares, and most of their mean is that of the few items that have most of the records: how "
-    "wide Normal is, in items, the paper does not say (here one for each standard deviation: spread over all "
+    "wide Normal is, in items, the paper does not state (here one for each standard deviation: spread over all "
     "1,000 its order of errors does not hold), and which of them share a cell is chance, with one row of 28."
 )
 WHY_OF_ATTACK = (
     "The trace of an attack cannot be had. What is drawn has its shares and not the bursts of real traffic: "
     "hardly a cell of 28 ever counts 1.5 times as fast as before, so almost nothing is split, and without a "
-    "split Splitter is behind Proportional, as for Uniform."
+    "split Splitter is worse than Proportional, as for Uniform."
 )
 """Explanations of results that differ from the paper (`WHY`), and of those of the attack."""
 Row = Mapping[str, Any]
@@ -69,7 +69,7 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True)
 class Asked:
-    """A stream to process, for one point of a figure."""
+    """A stream to process, for one point of the paper's figures."""
 
     figure: str
     of: str
@@ -83,7 +83,7 @@ class Asked:
 
 
 def asked(seeds: int) -> Iterator[Asked]:
-    """Yield the streams of all figures."""
+    """Yield the streams of all the paper's figures."""
     for seed in range(seeds):
         for of in NAMES:
             # The same number of shifts per window for all sizes.

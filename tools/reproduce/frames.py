@@ -2,9 +2,9 @@
 
 Their data is not published; it is drawn so that the frames of one sensor over 62 days are about those of
 their table 1, which counts 267,840 readings, as many as one sensor gives. The cost is that of 600 sensors,
-each with other jams, in Spark by the stage's own function, beside their frame-like window query and beside
-reading alone; both queries have to find the same frames. A fill is told with each row of its frame, so its
-latency is that of these rows.
+each with other jams, in Spark by the stage's own function. It is compared with their frame-like window query
+and with reading alone; both queries have to find the same frames. A fill is reported with each row of its
+frame, so its latency is that of these rows.
 """
 
 import argparse

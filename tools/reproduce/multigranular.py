@@ -1,10 +1,10 @@
-"""`make reproduce-multigranular`: figures 5 to 8 of Patroumpas and Sellis, and what they leave out.
+"""`make reproduce-multigranular`: figures 5 to 8 of Patroumpas and Sellis, and what they omit.
 
 The paper's settings where it gives them: 100,000 connections a unit of time, five levels, the widest range 40
 units. What it measures in C++ tuple by tuple is here a unit's connections added up by numpy and granules that
-climb the chain in Python. Beside it the comparison that the paper leaves out, one window query for each
+climb the chain in Python. Then follows the comparison that the paper omits, one window query for each
 granularity. Each setting's answers are compared with those from the connections themselves and with the
-vectorised form that the stage uses, before any figure is told.
+vectorised form that the stage uses, before any value is printed.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def of_range(many: int) -> tuple[WindowLevel, ...]:
 
 
 def settings() -> Iterator[tuple[str, str, int, int, Sequence[WindowLevel], int]]:
-    """Yield figure, axis, position on it, rate, levels and number of protocols of each setting."""
+    """Yield the paper's figure, axis, position on it, rate, levels and number of protocols of each setting."""
     many = len(PROTOCOLS)
     for rate in (10_000, 20_000, 50_000, RATE):
         yield "5", "connections a unit", rate, rate, LEVELS, many
@@ -69,7 +69,7 @@ def settings() -> Iterator[tuple[str, str, int, int, Sequence[WindowLevel], int]
 
 
 def measured(units: int) -> Iterator[Row]:
-    """Yield a row per figure, setting, operation and way.
+    """Yield a row for each of the paper's figures, setting, operation and way.
 
     Raises:
         SystemExit: two ways give different answers.
@@ -116,7 +116,7 @@ def _compare(
     }
     for way, full in whole.items():
         if not full or full != whole["from tuples"]:
-            sys.exit(f"{where}: {of.name} {way} does not say what the connections say")
+            sys.exit(f"{where}: {of.name} {way} differs from the connections")
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
@@ -140,7 +140,7 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     for way in ("separate", "from tuples"):
         ratios = most[way] / most["stairwise"]
         factors = f"{ratios.min():.1f} to {ratios.max():.1f}"
-        found.append(verdict(ratios.min() > 1, f"left out there: windows {way} take {factors} times as long"))
+        found.append(verdict(ratios.min() > 1, f"not in the paper: windows {way} take {factors} times as long"))
     return found
 
 
@@ -152,7 +152,7 @@ def written(rows: Sequence[Row], claims: Sequence[str]) -> None:
     for figure, some in table.groupby("figure"):
         figured = "state_kb" if figure == "8" else "unit_ms"
         title = (
-            f"Figure {figure}: {'KB held' if figure == '8' else 'milliseconds of computing a unit of time'}"
+            f"Figure {figure}: {'KB of state' if figure == '8' else 'milliseconds of computing a unit of time'}"
         )
         wide = some.pivot_table(figured, ["operation", "at"], "way", sort=False).reset_index()
         axis = some["axis"].iloc[0]

@@ -1,8 +1,8 @@
 """`make reproduce-persistence`: the evaluation of Lahiri, Tirthapura and Chandrashekar, on drawn items.
 
-Rates of persistent items that are missed (FNR) and of others that are named (FPR), and how many pairs an
-exact tracker remembers for each tuple of the sketch (SC), in tuples and in memory (PSC), over their grid of
-alpha and epsilon, with three seeds. The universe is a fortieth of theirs. What they leave out: the three
+Rates of persistent items that are missed (FNR) and of others that are named (FPR), over their grid of alpha
+and epsilon, with three seeds. Also how many pairs an exact tracker remembers for each tuple of the sketch
+(SC), in tuples and in memory (PSC). The universe is a fortieth of theirs. What they omit: the three
 seeds as instances of one sketch, and what more is known of an item than they make of it: in how many slots it
 was seen at most."""
 
@@ -179,7 +179,7 @@ def verdicts(points: pd.DataFrame, sizes: pd.DataFrame) -> list[str]:
             )
         )
         good = bool((some["more missed"] == 0).all() and (some.surer <= some.fpr).all())
-        text = f"{name}: less what surely is not persistent FPR is {some.surer.max():.1%}, and FNR the same"
+        text = f"{name}: without items that are certainly not persistent FPR is {some.surer.max():.1%}, and FNR the same"
         claims.append(verdict(good, text))
         off = (some.sc / (some.epsilon * slots[name] / 2) - 1).abs().max()
         text = f"{name}: SC is epsilon n / 2, {off:.1%} off at most; {some.sc.max():.0f} at most"
@@ -212,7 +212,7 @@ def written(points: pd.DataFrame, sizes: pd.DataFrame, claims: Sequence[str], un
     figures = {
         "fnr": ("Persistent items that are missed", "{:.2%}"),
         "fpr": ("Others that are named", "{:.2%}"),
-        "surer": ("Others that are named, but what surely is not persistent", "{:.2%}"),
+        "surer": ("Others that are named, without those that are certainly not persistent", "{:.2%}"),
         "sc": ("Pairs to a tuple", "{:.1f}"),
         **{name: (title, "{:.1f}") for name, title in ERRORS.items()},
     }

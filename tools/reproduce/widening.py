@@ -1,10 +1,10 @@
 """`make reproduce-widening`: the case study of Progressive Window Widening (Tolpin, section 5).
 
 A trace of system calls, one each unit of time, holds episodes that betray a remote shell, with growing delays
-between their calls. They are detected in windows that widen, in the paper's reading (every call counts among
-the L that an episode spans) and in transom's own (those count that a step of an episode can take), by the
-listing and by the form that the stages use; and in windows of one size, which overlap by half, as the paper
-has them. Both forms have to detect the same before any figure is told.
+between their calls. They are detected in windows that widen, by the listing and by the form that the stages
+use. In the paper's reading every call counts among the L that an episode spans; in transom's own, those count
+that a step of an episode can take. They are also detected in windows of one size, which overlap by half, as
+in the paper. Both forms have to detect the same before any value is printed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ SHORT, LONG = 32, 1024
 """Maximum durations of episodes that two fixed windows always detect, in units; windows are twice as long."""
 DURATIONS = (*range(8, 97, 8), *range(128, LONG + 1, 64))
 LONGEST = 450
-"""Maximum duration in the figure of work, in units; the fixed window is made for it. With R(l) = l², a window
+"""Maximum duration in the plot of work, in units; the fixed window is made for it. With R(l) = l², a window
 for longer episodes costs more than widening at every t, and one for shorter episodes less."""
 WORK_DURATIONS = (*range(8, 97, 8), 150, 250, 350, LONGEST)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 2 * MOST)
@@ -174,7 +174,7 @@ def work_verdicts(rows: Sequence[Row]) -> list[str]:
         below = (plain < in_one).tolist()
         if cost == COSTS[0]:
             least = float((plain / in_one).min())
-            text = f"left out there, {cost}: one fixed window always does less, at best {least:.2f} times"
+            text = f"not in the paper, {cost}: one fixed window always does less, at best {least:.2f} times"
             claims.append(verdict(not any(below), text))
         else:
             at = next((i for i, yes in enumerate(below) if yes), None)

@@ -142,7 +142,7 @@ def _expressions() -> Iterator[str]:
     )
     yield (
         "A pattern of `rlike` that repeats a repeat, such as `(a+)+`, is rejected when the file is read: it "
-        "could take for ever. So is a comparison with null, which is never true, and one of different types."
+        "could take years. So is a comparison with null, which is never true, and one of different types."
     )
     yield _table(
         "form",
@@ -210,7 +210,7 @@ def _tables() -> Iterator[str]:
 def _checks() -> Iterator[str]:
     yield "# Checks"
     yield (
-        "A check of severity `error` withholds the hour, `incomplete` marks it, `warning` is only reported. "
+        "A check of severity `error` quarantines the hour, `incomplete` marks it, `warning` is only reported. "
         "`checks` in the stream file changes a severity or a bound, or turns a check off."
     )
     for stage in ("ingest", *(feature.name for feature in FEATURES)):

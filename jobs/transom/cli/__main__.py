@@ -11,18 +11,18 @@ from transom.cli.try_command import try_
 from transom.cli.verify import verify
 from transom.installation.install import load_environment
 
-HELP = """Event logs, hour by hour: declare a stream, try it, see what stands.
+HELP = """Event logs, hour by hour: declare a stream, try it, see its state.
 
-A stream is a log that a YAML file declares. It is named by that file or, if it lies in schemas/streams (or
+A stream is a log that a YAML file declares. It is named by that file or, if it is in schemas/streams (or
 the folder in TRANSOM_STREAMS), by its name.
 
 \b
   transom init access.log --output schemas/streams/site.yaml
-                                          a first stream file, made of the log's first lines
+                                          a first stream file, from the log's first lines
   transom try site access.log             what it finds in them
-  transom status site                     what stands in the lake, once the DAG or a job has run
-  transom explain site 2015-05-17T10:00   why an hour is not fresh, and what mends it
-  transom verify site                     whether the tables hold what the ledger says
+  transom status site                     the state of the lake, once the DAG or a job has run
+  transom explain site 2015-05-17T10:00   why an hour is not fresh, and what fixes it
+  transom verify site                     whether the tables match the ledger
 """
 
 # Plain help and errors look the same in a terminal, a log and a mail.
@@ -37,10 +37,10 @@ app = typer.Typer(
 )
 # typer truncates the first sentence of a command's help in the list of commands.
 app.command(short_help="draft a stream file from a log's first lines")(init)
-app.command(short_help="read stream files, and say all that is wrong with them")(check)
+app.command(short_help="read stream files, and list all that is wrong with them")(check)
 app.command("try", short_help="run all stages on some files, and show what comes out")(try_)
-app.command(short_help="count hours by what became of them; what was found")(status)
-app.command(short_help="say why an hour is not fresh, and what fixes it")(explain)
+app.command(short_help="count hours by status, and list findings")(status)
+app.command(short_help="explain why an hour is not fresh, and what fixes it")(explain)
 app.command(short_help="compare the tables with the ledger, and mark what is damaged")(verify)
 
 app.command(short_help="install Java, Delta's jars and Spark's settings")(setup)

@@ -103,13 +103,13 @@ def scan_file(stream: Stream, path: Path) -> ScannedFile:
     match = named(stream.source.pattern, path)
     if match is not None and match.empty:
         words = stream.source.pattern.words_of_empty(match.empty)
-        raise UsageError(f"{path}: {words}, and a job withholds such a file")
+        raise UsageError(f"{path}: {words}, and a job does not publish such a file")
     of_time = [name for name in stream.source.pattern.captures if name in stream.layout().of_time]
     why = ""
     if stream.time is not None and stream.time.by_name and match is None:
         why = "times count from its name"
     elif not set(of_time) <= set(match.captures if match is not None else ()):
-        why = f"times are made of {', '.join(of_time)} in its name"
+        why = f"times consist of {', '.join(of_time)} in its name"
     if why:
         raise UsageError(f"{path}: must be named as in source.path, {stream.source.path}, as {why}")
     file = ScannedFile(path, match)
@@ -131,7 +131,7 @@ def other_hours(stream: Stream, file: ScannedFile) -> str | None:
         return None
     first = _first_time(stream, file)
     period = f"{format_hour(hour_of(start))} to {format_hour(hour_of(end))} UTC"
-    advice = "if names are in local time, say which by `source.zone`, such as Europe/Berlin"
+    advice = "if names are in local time, set `source.zone`, such as Europe/Berlin"
     if stream.source.zone != "UTC":
         advice = f"is `source.zone`, {stream.source.zone}, that of the names?"
     if stream.time is not None and stream.time.zone is not None:
@@ -289,7 +289,7 @@ def link_into_landing(
             [_outside(file, only) for file in files if file.hours.keys() - {*only.hours()}]
         )
         if pattern.unit is not None:
-            ignored = "what source.path, `event_time_range` and `expected_files` say of hours"
+            ignored = "what source.path, `event_time_range` and `expected_files` specify of hours"
             notes.append(f"as files are cut, {ignored} is not tried")
     elif pattern.unit is not None and not timed:
         other = next(file.path for file in files if file.match is None)
@@ -342,7 +342,7 @@ def _outside(file: ScannedFile, only: Interval) -> str:
     first = ", ".join(f"line {line} of {format_hour(hour)}" for hour, _, line in outside[:EXAMPLES])
     more = ", ..." if outside[EXAMPLES:] else ""
     count = sum(number for _, number, _ in outside)
-    return f"{file.path}: {count} of {file.events} events are outside of {only} and left out: {first}{more}"
+    return f"{file.path}: {count} of {file.events} events are outside of {only} and omitted: {first}{more}"
 
 
 def _tolerant(

@@ -39,7 +39,7 @@ def changed_specification(stream: Stream, freshness: Freshness, partition: Parti
             continue
         reasons = {reason.code for reason in freshness.why_not(other)}
         if other in freshness.snapshot and not reasons & {"specification", "dropped"}:
-            # Each table has other columns, so its types say nothing about another one.
+            # Each table has other columns, so its types are no evidence about another one.
             names -= set(_fingerprint(stream, other)) - {"types"}
     is_source = partition.stage == SOURCE_STAGE
     labels = LABELS if is_source else _feature(stream, partition).labels

@@ -19,7 +19,7 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read stream files, and say what they declare or everything that is wrong with them.
+    """Read stream files, and list what they declare or all that is wrong with them.
 
     \b
     Example:

@@ -23,7 +23,7 @@ def require_spark() -> None:
     remedy = f". `transom setup` brings what is missing into {runtime()}, and `. {runtime()}/env` names it"
     text = os.environ.get("PYSPARK_SUBMIT_ARGS")
     if text is None:
-        raise UsageError(f"PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set{remedy}")
+        raise UsageError(f"PYSPARK_SUBMIT_ARGS: must hold Spark's settings; it is not set{remedy}")
     try:
         words = shlex.split(text)
     except ValueError:

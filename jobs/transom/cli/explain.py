@@ -23,7 +23,7 @@ def explain(
     lake_named: LakeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why an hour is stale, incomplete, quarantined or blocked, and the command that mends it.
+    """Explain why an hour is stale, incomplete, quarantined or blocked, and print the command that fixes it.
 
     Reads the ledger and lists the landing folder; starts no Spark, changes nothing.
 

@@ -99,7 +99,7 @@ def _early_hours(
 def _advice(stream: Stream) -> str:
     if stream.source.name_time == "end":
         return ""
-    return "; if names say the end of what a file covers: `source: {name_time: end, covers: ...}`"
+    return "; if names give the end of what a file covers: `source: {name_time: end, covers: ...}`"
 
 
 def _files(items: Sequence[str], singular: str, plural: str) -> str:

@@ -27,7 +27,7 @@ def init(
     """Write a commented stream file for a log.
 
     Reads the first lines of each file (1 MiB), and guesses the format, the columns and their types, which
-    is the time, what is worth a figure. What it cannot know it says in a comment; lines that the draft
+    is the time, and what is worth computing. What it cannot know is in a comment; lines that the draft
     refuses it prints, with the reason.
 
     \b

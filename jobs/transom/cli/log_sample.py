@@ -181,5 +181,5 @@ def _beginning(path: Path, max_bytes: int) -> tuple[bytes, bool, int]:
         raise UsageError(f"{path}: must hold a line; it holds {number} and nothing else")
     if tally.broken is not None and not data:
         kind = "gzip" if path.name.endswith(".gz") else "zstd"
-        raise UsageError(f"{path}: must be {kind}, as its name says; {': '.join(tally.broken)}")
+        raise UsageError(f"{path}: must be {kind}, as its name implies; {': '.join(tally.broken)}")
     return bytes(data[:max_bytes]), whole, tally.nul_bytes

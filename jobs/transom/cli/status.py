@@ -38,7 +38,7 @@ def status(
     lake_named: LakeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the ledger says: hours by what became of them, the last runs, what was found.
+    """Show the state of the ledger: hours by status, the last runs, findings.
 
     Hours count as stale where the stream's file, the code or the rows that they are computed from have
     changed since. Files that have come or changed since the last run are not looked for; `explain` does.
@@ -166,7 +166,7 @@ def _damaged(snapshot: "LedgerSnapshot") -> list[str]:
             hours.setdefault((partition.stage, partition.table), set()).add(partition.hour)
     return [
         f"damaged: {stage}, {name}, {format_hours(of_table)}: a run over these hours"
-        f"{', and over all that their files touch,' if stage == SOURCE_STAGE else ''} makes them again"
+        f"{', and over all that their files touch,' if stage == SOURCE_STAGE else ''} computes them again"
         for (stage, name), of_table in hours.items()
     ]
 

@@ -65,7 +65,7 @@ def try_(
       transom try site /var/log/nginx/access.log
       transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried
 
-    Exit code 1 where a check withholds something or no line is an event, 2 where the stream or a file cannot
+    Exit code 1 where a check quarantines an hour or no line is an event, 2 where the stream or a file cannot
     be read.
     """
     from transom.core.intervals import Interval
@@ -166,8 +166,8 @@ def try_in(
     interval = _reporting_interval(stream, covered)
     if interval != covered:
         LOG.info(
-            f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
-            "are told that late; an episode may still grow then, and says so"
+            f"the hours to {format_hour(interval.end)} run as well, as slow episodes and long frames are "
+            "reported that late; an episode may still grow then, and is marked `partial`"
         )
     landed = link_into_landing(read_mapping(file), stream, scanned, folder, interval, covered.end, only)
     for note in landed.notes:

@@ -39,7 +39,7 @@ def verify(
     Lists each hour of a table that is missing, cannot be read or holds other rows, with the file. Starts
     Spark, in this process. With --repair the damaged rows leave the tables, their hours are marked in the
     ledger, and the next run over them computes them again: events from the landing folder, all else from
-    what it is made of. No run of the stream may be at work meanwhile.
+    its inputs. No run of the stream may be active meanwhile.
 
     \b
     Example:

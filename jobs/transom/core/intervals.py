@@ -155,7 +155,7 @@ def merge_hours(hours: Iterable[datetime]) -> list[Interval]:
 
 def _require_zone(place: str, value: datetime) -> None:
     if value.tzinfo is None or value.utcoffset() is None:
-        raise ValueError(f"{place}: must say its zone, such as UTC; got {value.isoformat()}")
+        raise ValueError(f"{place}: must have a zone, such as UTC; got {value.isoformat()}")
 
 
 def format_hours(hours: Iterable[datetime]) -> str:

@@ -13,9 +13,9 @@ class Reason:
     """One reason.
 
     Attributes:
-        kind: `check`, a check of the hour failed; `file`, a file of the hour is quarantined or incomplete;
-            `quarantined_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of
-            other tables are incomplete; `earlier`, earlier hours of its own table are; `waits`, an input
+        kind: `check`, a check of the hour failed. `file`, a file of the hour is quarantined or incomplete.
+            `quarantined_file`, it lacks rows of a quarantined file of any hour. `inputs`, input hours of
+            other tables are incomplete. `earlier`, earlier hours of its own table are. `waits`, an input
             hour is not published.
         text: the reason, for messages. No code depends on it.
         about: the name of the check, the path of the file, or the `PartitionKey.key` of the awaited hour.

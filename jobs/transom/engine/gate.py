@@ -87,7 +87,7 @@ def evaluate_gate(
     left_out = [hour for hour in hours if stage != SOURCE_STAGE and hour not in required]
     if left_out:
         failures.append(
-            f"{stage} leaves out {format_hours(left_out)}, which were not requested from {SOURCE_STAGE}; "
+            f"{stage} skips {format_hours(left_out)}, which were not requested from {SOURCE_STAGE}; "
             "jobs/run.py over these hours runs them all"
         )
     missing = [
@@ -158,7 +158,7 @@ def _failures(
     remaining = sorted({key.hour for group in groups[MAX_ITEMS_SHOWN:] for key in group})
     if remaining:
         more = f"and for {len(groups) - MAX_ITEMS_SHOWN} more causes, {format_hours(remaining)}; "
-        texts.append("\n".join(wrapped(f"{more}`transom explain` says why")))
+        texts.append("\n".join(wrapped(f"{more}`transom explain` shows why")))
     return texts
 
 

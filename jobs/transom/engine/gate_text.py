@@ -180,7 +180,7 @@ def format_blocked(
             first, *rows = format_check_result(result).split("\n")
             lines += [*wrapped(first, "  ", whole=[format_observation(result)]), *rows]
         if len(failed) > MAX_ITEMS_SHOWN:
-            lines.append(f"  and {len(failed) - MAX_ITEMS_SHOWN} more; `transom explain` says which")
+            lines.append(f"  and {len(failed) - MAX_ITEMS_SHOWN} more; `transom explain` lists them")
     else:
         lines.append(run)
     return "\n".join(lines)

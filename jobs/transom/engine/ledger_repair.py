@@ -56,7 +56,7 @@ Row = dict[str, Any]
 
 @dataclass
 class LedgerDamage:
-    """What is wrong with the ledger.
+    """The damage of the ledger.
 
     Attributes:
         damages: every damage, for messages.
@@ -187,7 +187,7 @@ def repair_ledger(
     ledger = Ledger(root)
     if SOURCE_STAGE in damage.stages["ledger"]:
         count = _recover(store, ledger, layouts, repair_window, run_id)
-        notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} made again from what its tables hold")
+        notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} computed again from what its tables hold")
     for stage in sorted(damage.stages["checks"]):
         count = _mark_unchecked(ledger, stage, run_id)
         rows_of = f"checks: {counted(count, 'row')} of {stage}"

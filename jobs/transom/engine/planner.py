@@ -44,7 +44,7 @@ def stale_partitions(stage: Stage, snapshot: LedgerSnapshot, waivers: Waivers) -
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does with the partitions of one table.
+    """The work of a run on the partitions of one table.
 
     Attributes:
         targets: the hours to compute, by block.

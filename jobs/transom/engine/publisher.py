@@ -31,7 +31,7 @@ States = Mapping[PartitionKey, PartitionState | None]
 
 @dataclass(frozen=True, kw_only=True)
 class ComputedStep:
-    """What a stage computed for a plan.
+    """The result of a stage for a plan.
 
     Attributes:
         stage: the name of the stage.

@@ -120,7 +120,7 @@ class Reader(ABC):
                     reason = f": {state.reason}" if state.reason else ""
                     raise StaleDataError(f"{rows} are {state.status}{reason}")
                 upstream = "" if root in (None, partition) else f", as {format_root(root, snapshot)}"
-                raise StaleDataError(f"{rows} are out of date{upstream}; `transom explain` says why")
+                raise StaleDataError(f"{rows} are out of date{upstream}; `transom explain` shows why")
 
 
 def in_utc(moment: datetime) -> datetime:

@@ -6,7 +6,7 @@ rows again if its inputs have not changed.
 State that other stages read does not expire: they run later, over any hours, and cannot compute it.
 
 Partitions that another run is writing are left to it. Those of a killed run look the same, and perhaps no
-later run reaches them. So they expire when their run has committed nothing for long. If that run is just
+later run reaches them. So they expire when their run has committed nothing for long. If that run is
 slow, it is superseded, which changes no row.
 """
 

@@ -1,4 +1,4 @@
-"""What the stages of a DAG run did: files, late files, hours outside its interval. No Spark."""
+"""Report what the stages of a DAG run did: files, late files, hours outside its interval. No Spark."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

@@ -34,7 +34,7 @@ from transom.storage.store import PinnedTables, Store, Write, in_hours
 
 @dataclass
 class Outcome:
-    """What a run did, for `runs` and for logs. Sums over chunks, unless stated otherwise.
+    """The results of a run, for `runs` and for logs. Sums over chunks, unless stated otherwise.
 
     Attributes:
         rows_out: the number of published rows.

@@ -246,7 +246,7 @@ def _compare(
                 result.add(damage, () if expired else (key,))
                 surplus |= {(key.block, key.hour)} if expired else set()
     for (block, reason), hours in marked.items():
-        detail = f"marked, and no run has made it again yet: {reason}"
+        detail = f"marked, and no run has computed it again yet: {reason}"
         result.add(layout.damage("marked", detail, None, hours, block))
     for (block, hour), rows in sorted(by_partition.items(), key=str) if whole else ():
         # No surplus if a run is writing it.

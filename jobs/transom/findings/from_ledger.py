@@ -60,7 +60,7 @@ MAX_EVIDENCE = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """What a user should know: a row of the table `findings`, whose description has all attributes.
+    """A fact that a user should know: a row of the table `findings`, whose description has all attributes.
 
     Attributes:
         hour: the last hour that reported it.
@@ -235,7 +235,7 @@ def _symptoms(
                 for missing in entry.reasons or (Reason("file", text),):
                     if missing.kind in ("inputs", "earlier") or missing.about in covered:
                         continue
-                    remedy = f"put right what withholds {missing.about}, as that finding says, then run"
+                    remedy = f"fix the cause in that finding, so that {missing.about} is published, then run"
                     yield _Symptom(
                         # A file with events in other hours is one cause in all of them.
                         files.get(missing.about or "", ("incomplete", partition.block, _name(missing))),

@@ -234,7 +234,7 @@ class KeyValue(PairParser):
         super().__init__(layout)
         between = re.escape(self._separators)
         heads = "".join(rf"(?P<h{i}>[^{between}]+)[{between}]+" for i in range(len(self._lead)))
-        after_lead = f", behind {' '.join(self._lead)}" if self._lead else ""
+        after_lead = f", after {' '.join(self._lead)}" if self._lead else ""
         self._form = f"a line with name{self._assign}value in it{after_lead}"
         self._line = rf"^[{between}]*{heads}(?P<pairs>.*)$"
 

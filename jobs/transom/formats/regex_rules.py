@@ -35,7 +35,7 @@ _PLAIN = re.compile(r"[^\\()\[{.^$]|\\[^\w\s]")
 _KNOWN = "afnrtvdDsSwWbBAx0"
 _ZERO_WIDTH = re.compile(r"[\^$]|\\[bBAZ1-9]|\((?:.*\)|\?<?[=!])", re.DOTALL)
 _HAS_NOT = {
-    "?=": "a look ahead", "?!": "a look ahead", "?<=": "a look behind", "?<!": "a look behind",
+    "?=": "a lookahead", "?!": "a lookahead", "?<=": "a lookbehind", "?<!": "a lookbehind",
     "?P=": "a back reference", "?>": "an atomic group", "?(": "a conditional", "?#": "a comment",
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ BAD_TIME = REASONS.index("bad_time")
 EXPECTED = {
     "no_zone": "an offset, or a zone in the stream's file",
     "no_such_local_time": "a time that the zone's clocks show",
-    "no_such_zone": "UTC, GMT, or letters that the zone in the stream's file goes by at that time",
+    "no_such_zone": "UTC, GMT, or letters that the zone in the stream's file has at that time",
 }
 """The expected value by reason; for `bad_time` it depends on the form."""
 Codes = npt.NDArray[np.int8]

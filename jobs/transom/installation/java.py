@@ -9,9 +9,9 @@ from pathlib import Path
 SUPPORTED = (17, 21)
 
 LAUNCHER = """#!/bin/sh
-# Starts Java for Spark, with two mends of its command line. Spark names one jar twice on the class path,
-# and from 21 on Java uses no class-data archive with such a path. Spark asks for the incubator vector
-# module, which a small runtime does not have and Spark can do without.
+# Starts Java for Spark, with two changes of its command line. Spark names one jar twice on the class path,
+# and from 21 on Java uses no class-data archive with such a path. Spark requests the incubator vector
+# module, which a small runtime does not have and Spark does not need.
 before=
 for argument do
     shift

@@ -31,7 +31,7 @@ _spec_hash = cache(fingerprint)
 
 @dataclass(frozen=True)
 class TableInputs:
-    """What determines the input hashes of the hours of a block's table.
+    """The sources of the input hashes of the hours of a block's table.
 
     Attributes:
         version: the version of the stage's code.

@@ -149,10 +149,10 @@ class Ledger(TableFolder):
             for partition in states:
                 state = current.get(partition)
                 if state is None or state.run_id != run_id or state.status != "writing":
-                    other = "nobody" if state is None else f"{state.run_id} ({state.status})"
+                    other = "another run" if state is None else f"run {state.run_id} ({state.status})"
                     raise RunSuperseded(
                         f"{stage} {partition.block} {format_hour(partition.hour)}: run {run_id} was "
-                        f"overtaken by run {other}; its rows are not called fresh, run the interval again"
+                        f"superseded by {other}; its rows are not fresh, run the interval again"
                     )
             return states
 

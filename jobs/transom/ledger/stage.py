@@ -88,7 +88,7 @@ class BlockOutput:
 
 @dataclass(frozen=True)
 class StepRequest:
-    """What a step must compute, and from which inputs.
+    """The targets and inputs of a step.
 
     Attributes:
         pins: the input tables at fixed versions.
@@ -113,7 +113,7 @@ CountingPartitionFunction = Callable[[Iterable[pa.RecordBatch], TaskCounters], I
 
 @dataclass(frozen=True)
 class BlockTask:
-    """How tasks compute the rows of a block.
+    """The computation of a block's rows by tasks.
 
     Attributes:
         block: the name of the block.
@@ -130,7 +130,7 @@ class BlockTask:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step computed.
+    """The result of a step.
 
     Attributes:
         tasks: the tasks that compute the rows of the targets, with the column `hour`.

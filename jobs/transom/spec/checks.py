@@ -74,7 +74,7 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         "ingest", "incomplete", "as many files came as the source expects; none is right too before `start` "
         "and from `until` on"),
     "periods_covered": BuiltIn(
-        "ingest", "incomplete", "files cover all of the hour, where the source says how long a period each "
+        "ingest", "incomplete", "files cover all of the hour, where the source sets how long a period each "
         "file `covers`", advice="the periods without a file are in the sample"),
     "files_unchanged": BuiltIn(
         "ingest", "warning", "no file differs from its published content, except by having grown"),
@@ -82,12 +82,12 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         "ingest", "warning",
         "no two files hold the same bytes under names that differ by more than packing and rotation",
         advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
-        "such as {host}, tells these apart, and where one is a copy, `source: {equal_files: one}` counts it "
+        "such as {host}, distinguishes these, and where one is a copy, `source: {equal_files: one}` counts it "
         "once"),
     "times_unambiguous": BuiltIn(
         "ingest", "warning",
         "of local times in the hour that comes twice, the order of a file's lines determines which is meant",
-        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells"),
+        advice="these events count in the first of the two hours: a log in UTC, or with offsets, avoids this"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
 }  # fmt: skip
 """The built-in checks of ingest. Those of features are in `features/<noun>/built_in_checks.py`."""
@@ -125,7 +125,7 @@ class CheckSpec(Model):
     at_most: Share | None = None
     """Another tolerance, from 0 to 1, for a built-in check that has one."""
     hours: Annotated[StrictInt, Field(ge=1)] | None = None
-    """For `hours_bounded`: the maximum number of different hours of the events of a file."""
+    """For `hours_bounded`: the maximum number of distinct hours of the events of a file."""
     off: StrictBool | None = None
     """true disables a built-in check."""
 

@@ -82,7 +82,7 @@ def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()
         merged["checks"] = {**preset.get("checks", {}), **merged.get("checks", {})}
     if isinstance(columns, Mapping):
         inherited = preset.get("columns", {})
-        rule = "must be a path or a mapping; null leaves out a preset's column, and there is none"
+        rule = "must be a path or a mapping; null removes a preset's column, and there is none"
         if stray := [name for name, column in columns.items() if column is None and name not in inherited]:
             raise IssuesError([Issue(f"columns.{name}", rule) for name in stray])
         both = {**inherited, **columns}

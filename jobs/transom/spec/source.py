@@ -49,7 +49,7 @@ def _time_format(text: str) -> str:
     if "Z" in parts and (text.split().count("%Z") != 1 or parts.count("Z") != 1 or "z" in parts):
         raise ValueError(
             "%Z, letters of a zone such as CET, must be a word of its own, once and without %z; other "
-            f"letters can be written as they stand, and the zone given by `zone`; got {text!r}"
+            f"letters can be written as they are, and the zone given by `zone`; got {text!r}"
         )
     return text
 

@@ -50,7 +50,7 @@ _BAR = r"(?:[^|\\]|\\.)*"
 _CEF = re.compile(r"(.*?)CEF:([0-9.]+)" + rf"\|({_BAR})" * 6 + r"\|(.*)")
 _CEF_PAIR = re.compile(r"(?:^| )([A-Za-z0-9_]+)=((?:[^=\\]|\\.)*?)(?= +[A-Za-z0-9_]+=|$)")
 _CEF_NOTE = (
-    "CEF; of its pairs those without blanks in their values are groups, in the order in which they stand "
+    "CEF; of its pairs those without blanks in their values are groups, in the order that they have "
     "here; all of them are in `extension`"
 )
 
@@ -136,7 +136,7 @@ def strace(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect the output of strace: `open("/etc/passwd", O_RDONLY) = 3`."""
     note = (
         "strace's output: its arguments are one text, and lines of signals, exits and unfinished calls are "
-        "refused; run strace with -f -ttt for times that say the day"
+        "refused; run strace with -f -ttt for times with the day"
     )
     return by_pattern(lines, _STRACE, note, {"return": "string"})
 

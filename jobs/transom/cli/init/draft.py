@@ -118,5 +118,5 @@ def _landing_path(sample: LogSample) -> str:
     try:
         PathPattern(pattern_of([path]))
     except ValueError as error:
-        raise UsageError(f"{path!r}: no path of a stream can say this name: {error}") from None
+        raise UsageError(f"{path!r}: no path of a stream can match this name: {error}") from None
     return path.removeprefix(f"{landing_root()}/")

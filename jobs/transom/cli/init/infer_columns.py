@@ -94,7 +94,7 @@ def columns_of(
         text = identifier(f"{name}_text", [*used, name])
         number = f"cast(split_part({text}, ',', 1) || '.' || split_part({text}, ',', 2) as double)"
         add(text, kind)
-        note = f"?: made of {text}, which has a decimal comma"
+        note = f"?: derived from {text}, which has a decimal comma"
         add(name, ColumnType("number", resolution=kind.comma), number, note)
     return columns, undeclared
 

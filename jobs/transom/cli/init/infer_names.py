@@ -19,7 +19,7 @@ DAY = timedelta(days=1)
 PERIODS = (*(timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 20, 30)), HOUR, DAY)
 """Usual periods of files."""
 ZONES = timedelta(minutes=15)
-"""Zones differ by multiples of this, so a name may be later than the lines just because of its zone."""
+"""Zones differ by multiples of this, so a name may be later than the lines because of its zone."""
 MAX_AHEAD = 14 * HOUR
 """Largest offset of a zone east of UTC; west of UTC it is two hours less."""
 
@@ -80,10 +80,10 @@ def _ends(stream: Stream, extents: Sequence[Extent], paths: Sequence[str], note:
     for covers in _common_gaps(names) if several else PERIODS:
         fits = all(named - covers < last <= named for named, _, last in files)
         if fits and covers >= MIN_UNIT_LENGTH[pattern.unit] and (several or names[0] - covers <= first):
-            zone = "" if covers % ZONES else "; or names are in another zone than UTC: say `zone` then"
+            zone = "" if covers % ZONES else "; or names are in another zone than UTC: set `zone` then"
             example = f"{names[0]:%Y-%m-%dT%H:%M}"
             why = f"?: the time in a name, such as {example}, is after all lines of its file{zone}"
-            end = "name_time", "end", "names say the end of what a file covers", several
+            end = "name_time", "end", "names give the end of what a file covers", several
             covered = "covers", format_duration(covers), why, several
             return NamedTimes(pattern.text, "" if several else note, [covered, end])
     return None
@@ -120,10 +120,10 @@ def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tu
         return f"?: the times in the names are those of the lines, in {zone}", zone, True
     by = ahead.pop() if pattern.unit == "hour" and len(ahead) == 1 else None
     if by is None or not timedelta(hours=2) - MAX_AHEAD <= by <= MAX_AHEAD:
-        return "?: the times in the names are taken as UTC; else say their `zone`", None, False
+        return "?: the times in the names are read as UTC; else set their `zone`", None, False
     hours = by // HOUR
     words = f"{counted(abs(hours), 'hour')} {'after' if hours > 0 else 'before'}"
-    note = f"?: names are {words} their lines in UTC: if that is local time, say its `zone`, such as this"
+    note = f"?: names are {words} their lines in UTC: if that is local time, set its `zone`, such as this"
     return note, f"Etc/GMT{-hours:+d}", False
 
 

@@ -126,7 +126,7 @@ def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
         zones = sorted({*log.fields[field]})
         if len(zones) > 1:
             few = ", ".join(zones[:3]) + (", ..." if len(zones) > 3 else "")
-            question = f"?: {field} says which zone each is in, {few}, and only one can be declared"
+            question = f"?: {field} has the zone of each, {few}, and only one can be declared"
             return replace(when, note=when.note.replace(ZONE_QUESTION, question))
     return when
 
@@ -209,7 +209,7 @@ def _partial(
     if captured is None:
         example, name = _example(_texts(log, fields)), dated(paths[0].rpartition("/")[2])
         advice = (
-            f", so they are not read; land the files under names that say the day, such as {name}, and draft "
+            f", so they are not read; land the files under names with the day, such as {name}, and draft "
             f"it again: the {lacks} is then taken from there"
         )
         return _untimed(f"no {lacks} is found for the times in {' '.join(fields)} ({example})", start, advice)

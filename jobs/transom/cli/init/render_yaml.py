@@ -26,19 +26,19 @@ MORE = """\
 #     steps:
 #       - {id: first, where: CONDITION, times: 5, within: 1 hour}
 #       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
-# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README
+# frames:  # periods in which a value is high, rises or stays as it is: see the README
 #   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
 # fills:  # what was there then, or at the same time of earlier days
 #   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}"""
 """Comment that suggests further blocks."""
 LANDING = """\
-# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each
-# hour, under a name that says it, such as landing/{}/%Y-%m-%d/access.%H.log: what is
-# rotated is another text under a name that was read already, and is held back as a conflict."""
+# The path has no time: one rotated file is good for `transom try`. A DAG wants a file for each
+# hour, under a name that has it, such as landing/{}/%Y-%m-%d/access.%H.log: what is
+# rotated is another text under a name that was read already, and is a conflict."""
 """Comment on a path without a time."""
 NO_TIME = """\
 # time: {}
-#   `transom check` refuses this file until `time` is decided: what says when an event was, such as
+#   `transom check` refuses this file until `time` is decided: the field with the time of an event, such as
 #     time: {{column: FIELD, format: "%Y-%m-%d %H:%M:%S", zone: UTC}}
 #   or, where invented times will do, each line so much later than the one before it:
 #     time: {}"""
@@ -119,7 +119,7 @@ def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: 
         lines = ["# Of its columns, some values:"]
         lines += [f"#   {comment(f'{column.path}: {column.words}')}" for column in columns]
         others = read(log.preset)["columns"].keys() - {column.path for column in columns}
-        lines += [f"# and, made of the same: {', '.join(sorted(others))}"] if others else []
+        lines += [f"# and, derived from the same: {', '.join(sorted(others))}"] if others else []
     return [*lines, f"# Omitted: {comment(', '.join(undeclared)[:500])}"] if undeclared else lines
 
 

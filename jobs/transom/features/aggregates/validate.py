@@ -123,7 +123,7 @@ def _ambiguous(stream: Stream) -> Iterator[Issue]:
             at = f"aggregates.{block}.measures.{name}"
             meanings = ["a column that every report has"] if name in AGGREGATE_COLUMNS else []
             meanings += [f"a column of the key{_of(b, block)}" for b in blocks if name in blocks[b].key]
-            meanings += [f"a figure of {m}" for m in measures if m != name and name in measures[m]]
+            meanings += [f"a column of the measure {m}" for m in measures if m != name and name in measures[m]]
             if meanings:
                 yield Issue(at, f"{name} is {meanings[0]}; choose another name")
                 continue
@@ -150,7 +150,7 @@ def _other_meanings(
         for measure, columns in measures.items():
             spec = blocks[other].measures[measure]
             if name in columns and name != measure:
-                yield f"a figure of {measure}{_of(other, block)}"
+                yield f"a column of the measure {measure}{_of(other, block)}"
             if columns and spec.column is not None and name in state_of(spec.function, spec.column):
                 yield f"a column of the granules for {spec.column}{_of(other, block)}"
 

@@ -59,7 +59,7 @@ class Fill(Model):
         yield from find_duplicates("join_on", self.join_on or ())
         yield from find_duplicates("shift", shifts)
         if self.combine is not None and len(shifts) == 1:
-            yield Issue("combine", f"is made of several shifts; got {shifts[0]}")
+            yield Issue("combine", f"needs several shifts; got {shifts[0]}")
         if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
             rule = "must be whole hours, at least one"
             yield Issue("reach", f"{rule}; got {format_duration(self.reach)}")

@@ -120,7 +120,7 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
         yield f"the idle time of the frames {name}", frame.silence
         if frame.source is not None:
             shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
-            yield f"what the frames {name} are made of", (frame.period or HOUR) + shift
+            yield f"the readings of the frames {name}", (frame.period or HOUR) + shift
 
 
 def all_conditions(stream: Stream) -> Iterator[Tested]:

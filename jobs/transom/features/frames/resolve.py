@@ -112,7 +112,7 @@ class ResolvedFrames:
 
     @property
     def shifts(self) -> tuple[int, ...]:
-        """How long ago the readings of the baseline are, in microseconds."""
+        """Shifts of the readings of the baseline into the past, in microseconds."""
         return tuple(map(microseconds, self.spec.baseline.shift)) if self.spec.baseline else ()
 
     @property

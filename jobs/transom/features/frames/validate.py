@@ -83,7 +83,7 @@ def _conditions(place: str, name: str, frame: Frame, stream: Stream) -> Iterator
         if frame.on_duplicate_time in ("min", "max", "sum", "mean"):
             for column in test.columns:
                 if column not in own and known[column] not in NUMERIC:
-                    combined = f"on_duplicate_time: {frame.on_duplicate_time} is made of numbers"
+                    combined = f"on_duplicate_time: {frame.on_duplicate_time} needs numbers"
                     yield Issue(f"{place}.{field}", f"reads {column}, a {known[column]}, and {combined}")
 
 

@@ -56,10 +56,10 @@ def result_of(block: str, variant: str, windows: int, counts: Mapping[str, int])
         block: the name of the block.
         variant: its variant.
         windows: the number of windows.
-        counts: `items`; `records`; `error`, the sum of the differences between estimates and true counts;
-            `most`, their maximum; `beyond`, the estimates too large by `epsilon` of the other items' records
-            or more; `below`, those too small; `outside`, the reported items whose true count is outside their
-            bounds.
+        counts: `items` and `records`. `error`, the sum of the differences between estimates and true counts,
+            and `most`, their maximum. `beyond`, the estimates too large by `epsilon` of the other items'
+            records or more. `below`, those too small. `outside`, the reported items whose true count is
+            outside their bounds.
     """
     items = max(counts["items"], 1)
     rates = {"mean_error": counts["error"] / items, "beyond_epsilon": counts["beyond"] / items}

@@ -28,7 +28,7 @@ ITEM_PYTHON_TYPES: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": dat
 
 @dataclass(frozen=True)
 class Answer:
-    """How often an item occurs in a window.
+    """The frequency of an item in a window.
 
     Attributes:
         estimate: the sketch's estimate, limited to the bounds.

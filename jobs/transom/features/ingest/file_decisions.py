@@ -196,7 +196,7 @@ def _record_of(
     ):
         status = "conflict"
         reason = (
-            f"{content.bytes} bytes now differ from the {published.bytes} bytes that stand; "
+            f"{content.bytes} bytes now differ from the {published.bytes} bytes that are published; "
             "`on_conflict: replace` takes the new ones"
         )
     elif content.failed:

@@ -10,7 +10,7 @@ from transom.features.ingest.file_records import FileName, FileRecord, ListedFil
 
 @dataclass(frozen=True)
 class FilePolicy:
-    """What decisions on files depend on, apart from the files.
+    """Rules for decisions on files.
 
     Attributes:
         spec_hash: returns the hash of the specification by which the files of an hour are read.

@@ -146,7 +146,7 @@ def _missing(file: FileRecord, spec_hash: str, listed: bool) -> tuple[list[str],
     missing, mixed = [str(file.status_reason)] if file.status == "waiting" else [], False
     if file.status == "quarantined":
         where = "files without an hour" if file.hour == UNKNOWN_HOUR else format_hour(file.hour)
-        missing = [f"{WITHHELD_FILE} {where} says why"]
+        missing = [f"{WITHHELD_FILE} {where}"]
     if file.source_id is not None:
         missing += [file.incomplete_reason] if file.incomplete_reason else []
         if file.status != "duplicate" and file.spec_hash != spec_hash:

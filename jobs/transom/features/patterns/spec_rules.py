@@ -118,7 +118,7 @@ def _agreements(pattern: Pattern) -> Iterator[Issue]:
             text = f"{agreement.column} = {agreement.step}.{agreement.step_column}"
             at = f"{path}.by{item_path(agreements, index)}"
             if agreement in agreements[:index]:
-                yield Issue(at, f"says again that {text}")
+                yield Issue(at, f"repeats that {text}")
             if elements.get(agreement.step, number) < number:
                 equal[step.id].add(agreement.column)
                 equal[agreement.step].add(agreement.step_column)

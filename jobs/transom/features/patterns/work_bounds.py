@@ -18,9 +18,9 @@ COUNTERS = (
     "windows", "detector_calls", "windows_skipped", "records_shown", "records_allowed", "windows_oversized",
     "records_oversized", LONGEST_WINDOW, LONGEST_BATCH, "detector_failures",
 )  # fmt: skip
-"""Windows with records; calls of the detector, which are the windows that it gets; the other windows; records
-that it gets; the bound of these; windows at level 0 with a batch of more than 2L records; their records; the
-longest other window and the longest batch, in records; failures of the detector."""
+"""Windows with records. Calls of the detector, which are the windows that it gets. The other windows. Records
+that it gets, and their bound. Windows at level 0 with a batch of more than 2L records, and their records. The
+longest other window and the longest batch, in records. Failures of the detector."""
 
 
 def hours_of(ends: Int64s) -> Int64s:

@@ -47,10 +47,10 @@ def result_of(block: str, windows: int, counts: Mapping[str, int]) -> AuditResul
     Args:
         block: the name of the block.
         windows: the number of windows.
-        counts: `items`; `pairs` of an item and a slot, which an exact count stores; `tuples`; `persistent`
-            items; `missed`, persistent items without a report; `transient` items, which are not persistent;
-            `named_wrongly`, transient items with a report; `below`, reported items with a persistence below
-            the guarantee; `beyond`, items with a persistence outside their bounds.
+        counts: `items`. `pairs` of an item and a slot, which an exact count stores. `tuples`. `persistent`
+            items, and `missed`, those without a report. `transient` items, which are not persistent, and
+            `named_wrongly`, those with a report. `below`, reported items with a persistence below the
+            guarantee. `beyond`, items with a persistence outside their bounds.
     """
     rates = {
         "false_negatives": counts["missed"] / max(counts["persistent"], 1),

@@ -11,8 +11,8 @@ RULES = {
     "tuples_in_window": "every tuple starts in the window that ends with its hour's slot",
     "slots_counted": "every tuple counts as many slots as it has bits",
     "persistence_bounded": (
-        "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
-        "as the guarantee asks for"
+        "what is reported of an item is in its bounds: seen in no more slots than the window has, and in as "
+        "many as the guarantee requires"
     ),
 }
 CHECKS = item_checks("persistence", SHORT, RULES)

@@ -130,7 +130,7 @@ class Persistence(Model):
 
     @property
     def state_lookback(self) -> timedelta:
-        """How far back tuples are read, in whole hours.
+        """Return the range in which tuples are read, in whole hours.
 
         Older ones are neither in the window nor in that of the previous report, which may end a slot earlier.
         """

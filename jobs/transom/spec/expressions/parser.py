@@ -120,6 +120,6 @@ def _rule(message: str, token: str) -> str:
     if not token:
         return message
     if missing is not None:
-        return f"{missing[1].lower()} is missing behind {token!r}"
+        return f"{missing[1].lower()} is missing after {token!r}"
     required = message.startswith("Required")
-    return f"something is missing beside {token!r}" if required else f"unexpected {token!r}"
+    return f"something is missing next to {token!r}" if required else f"unexpected {token!r}"

@@ -10,7 +10,7 @@ A *core* node `g_k` has `[r_k, r_{k-1})` as granules. A *buffer* node `d_k` has 
 until level k slides. Each record is read once, at the bottom; above it only granules move, each with its sum.
 So the cost of a record does not depend on ranges, and a further level costs little.
 
-    levels 4, 8 and 16 long, sliding by 1, 2 and 4; at c = 16 every level has just slid, the buffers are empty
+    levels 4, 8 and 16 long, sliding by 1, 2 and 4; at c = 16 every level slides, the buffers are empty
 
     g_2                             g_1             g_0
     [0      |4      )               [8  |10 )       [12|13|14|15)        granules of 4, 2 and 1

@@ -253,8 +253,8 @@ class FrameBoundaries:
         largest = float(np.add.reduceat(np.abs(measured.astype(np.float64)), heads).max())
         if largest >= MAX_EXACT_SUM:
             raise OverflowError(
-                "sums must stay below 2^62 steps of the column's resolution; got values of one key that come "
-                f"to {largest:.3g} steps together: a coarser resolution helps"
+                "sums must stay below 2^62 steps of the column's resolution; got values of one key whose sum "
+                f"is {largest:.3g} steps: a coarser resolution helps"
             )
         # Over all keys the sums may wrap around; differences within a key are exact.
         sums = np.cumsum(measured)

@@ -9,7 +9,7 @@ a factor of at most `mu`. If the number of records in the window, M, is constant
 `1 + ln M` times as many.
 
 `SplitterListing`, the paper's listing, retracts every cell at every step. `Splitter` has the same values. It
-updates a cell just before it is read, at an amortised cost of `O(log 1/delta)` per record.
+updates a cell before it is read, at an amortised cost of `O(log 1/delta)` per record.
 
 Unlike in the paper, sub-cells also store their total number of records. If the oldest one has partly expired,
 this gives bounds:

@@ -51,7 +51,7 @@ class WindowSketch:
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.shape.rows, self.shape.columns):
-            raise ValueError(f"the matrix must be as {self.shape} says; it is {self.counts.shape}")
+            raise ValueError(f"the matrix must have the shape {self.shape}; it is {self.counts.shape}")
 
     def __add__(self, other: "WindowSketch") -> "WindowSketch":
         """Return the sum of two sketches.

@@ -143,7 +143,7 @@ def windows_to_detect(
     ends, keys = np.concatenate([end, end[is_last] + length]), np.concatenate([key, key[is_last]])
     inside = _ends_in_ranges(ends, ranges)
     low, high = np.where(follows, np.concatenate([middle[:1], middle[:-1]]), middle), stop
-    # Above level 0, no batch is oversized: batches are cut.
+    # Above level 0, no batch is too large: batches are cut.
     over = stop - middle > 2 * widening.max_records
     oversized = over | (follows & np.concatenate([over[:1], over[:-1]]))
     selected = _ends_in_ranges(end, ranges) & (follows | (level == 0))

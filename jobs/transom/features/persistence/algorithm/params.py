@@ -41,8 +41,8 @@ class PersistenceParams:
             raise ValueError(f"slots and instances must be 1 or more; got {self.slots}, {self.instances}")
         if self.tau > 1:
             raise ValueError(
-                f"epsilon must be at least 2 / {self.slots}, or every item is tracked, which takes more than "
-                f"counting all of them exactly: tau = 2 / (epsilon n) is {float(self.tau):.3g}; got "
+                f"epsilon must be at least 2 / {self.slots}, or every item is tracked, which costs more than "
+                f"exact counts:  tau = 2 / (epsilon n) is {float(self.tau):.3g}; got "
                 f"epsilon {float(self.epsilon):g} of {self.slots} slots"
             )
 

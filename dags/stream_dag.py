@@ -1,4 +1,4 @@
-"""Hourly aggregates and episodes from a log: files are ingested, checked, aggregated, searched, checked again.
+"""Hourly aggregates and episodes from a log: files are ingested, checked, aggregated and searched.
 
 Each stage is one spark-submit over the run's interval, or all stages are (`submit: single`). The gate after
 a stage reads the ledger; what reads it runs only if the whole interval is published. Run it by its

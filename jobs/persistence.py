@@ -1,4 +1,4 @@
-"""spark-submit jobs/persistence.py: events become items that are there all the time, in little memory."""
+"""spark-submit jobs/persistence.py: events become items that appear all the time, in little memory."""
 
 from transom.app.main import Job
 

@@ -256,7 +256,7 @@ MAX_FINDINGS, MAX_OF_BLOCK = 100, 10
 
 
 class Report(_LedgerOperator):
-    """A summary of the run's interval after all stages, a line each; what the run did; and the findings of the
+    """Shows the run's interval after all stages, a line each, what the run did, and the findings of the
     interval, the worst first."""
 
     def __init__(

@@ -196,7 +196,7 @@ def test_query_creates_no_table(tmp_path: Path) -> None:
     web = read(tmp_path / "lake", parse(yaml.safe_load(STREAM)))
     with pytest.raises(StaleDataError, match="no run of web is in this lake: "):
         web.horizon({"client": "x"}, hour(5), "1 hour")
-    with pytest.raises(StaleDataError, match="no run of web has made a table recurring: "):
+    with pytest.raises(StaleDataError, match="no run of web has created a table recurring: "):
         web.table("recurring")
     assert not (tmp_path / "lake").exists()
 

@@ -159,7 +159,7 @@ def test_name_is_parsed_with_the_end_of_the_pattern(
             None,
             (9, 30),
             "2015-05-17T10:00 to 2015-05-17T11:00 UTC, and none of its events is; the first is of "
-            "2015-05-17T09:00:00 UTC: if names are in local time, say which by `source.zone`, such as "
+            "2015-05-17T09:00:00 UTC: if names are in local time, set `source.zone`, such as "
             "Europe/Berlin",
         ),
         (None, (), None),
@@ -167,7 +167,7 @@ def test_name_is_parsed_with_the_end_of_the_pattern(
             None,
             (12, 13),
             "2015-05-17T10:00 to 2015-05-17T11:00 UTC, and none of its events is; the first is of "
-            "2015-05-17T12:00:00 UTC: if names are in local time, say which by `source.zone`, such as "
+            "2015-05-17T12:00:00 UTC: if names are in local time, set `source.zone`, such as "
             "Europe/Berlin",
         ),
         ("America/New_York", (14,), None),
@@ -216,7 +216,7 @@ def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, n
         scan_file(stream, file)
     assert str(error.value) == (
         f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty in this one, "
-        "and a job withholds such a file"
+        "and a job does not publish such a file"
     )
     # A file with another name is read, with any name.
     assert scan_file(stream, log(tmp_path / "other.log", 10)).events == 1
@@ -248,7 +248,7 @@ def test_file_is_cut_to_the_requested_hours(tmp_path: Path, name: str) -> None:
     assert hours_cut_to([file], only) == only
     landed = link_into_landing(DATA, parse(DATA), [file], tmp_path / "try", only, only.end, only)
     assert landed.notes[0] == (
-        f"{path}: 1 of 4 events are outside of {only} and left out: line 4 of 2015-05-17T11:00"
+        f"{path}: 1 of 4 events are outside of {only} and omitted: line 4 of 2015-05-17T11:00"
     )
     (result,) = list_files(landed.stream.source.pattern).values()
     match = landed.stream.source.pattern.match(result.path)

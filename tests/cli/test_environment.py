@@ -49,7 +49,7 @@ def test_missing_settings_are_reported(run: Ask, checkout: Path, monkeypatch: py
     rule = "PYSPARK_SUBMIT_ARGS: must end with pyspark-shell"
     assert refused(run, checkout) == f'{rule}; got "--master \'local"'
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
-    assert refused(run, checkout) == "PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set"
+    assert refused(run, checkout) == "PYSPARK_SUBMIT_ARGS: must hold Spark's settings; it is not set"
 
 
 def test_missing_or_old_java_is_reported(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

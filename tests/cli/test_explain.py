@@ -146,8 +146,8 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
     lake.file.write_text(WEB + f"waivers: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
     lines = explanation(run, lake, "2015-05-17T01:00")
     assert (
-        "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.512: `observed` "
-        "must have every digit"
+        "    your file has 0.51 for rejected_share of 2015-05-17T01:00, and the check observed 0.512: "
+        "`observed` must have every digit"
     ) in lines
     assert (
         "    to accept it, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "

@@ -103,7 +103,7 @@ def test_removed_block_is_stale_in_both_commands(run: Ask, lake: Lake) -> None:
         f"  aggregates traffic, granules: published, {BY_B}",
         f"  aggregates traffic, aggregates: published, {BY_B}",
         "  aggregates more, granules: published, stale, 1 row, by run m, 2015-05-20 12:02",
-        "    the stream's file has this block no longer",
+        "    the stream file no longer has this block",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]

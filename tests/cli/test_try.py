@@ -118,7 +118,7 @@ def test_advice_of_try_for_an_outlying_time_works(
     assert try_in(tmp_path, f"{tmp_path}/lake", stream, [file], spark, hours)
     rows = read_rows(DeltaTable(f"{tmp_path}/lake/web/events"))
     assert sorted(row["source_line"] for row in rows) == list(range(2, 10))
-    assert f"1 of 9 events are outside of {hours} and left out: line 1 of 2011" in caplog.text
+    assert f"1 of 9 events are outside of {hours} and omitted: line 1 of 2011" in caplog.text
 
 
 def test_bad_file_leaves_the_results_of_the_others(

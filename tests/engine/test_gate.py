@@ -77,7 +77,7 @@ def test_gate_of_a_later_stage_fails_for_missing_and_omitted_hours(
         ledger, "aggregates", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}"
     )
     assert evaluated.failures == (
-        "aggregates leaves out 2015-05-17T03:00, which were not requested from ingest; jobs/run.py over "
+        "aggregates skips 2015-05-17T03:00, which were not requested from ingest; jobs/run.py over "
         "these hours runs them all",
         "aggregates has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
         "run --from 2015-05-17T00:00 --to 2015-05-17T03:00",
@@ -233,8 +233,8 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
         "quarantined: ingest events, 2015-05-17T00:00: few_errors 2015-05-17 00:00:00+00:00",
         "  what was published before stays; fix the data (or accept the value), then:",
         "  run it",
-        "  your file says 0.3164 for few_errors of 2015-05-17T00:00, and the check saw 0.31645: `observed` "
-        "must have",
+        "  your file has 0.3164 for few_errors of 2015-05-17T00:00, and the check observed 0.31645: "
+        "`observed` must have",
         "      every digit",
         "  to accept it, put this into the stream file, with your name and the reason:",
         "    waivers:",
@@ -250,7 +250,7 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
         replace(ACCEPTED, stage="patterns"),
     ):
         (failure,) = evaluate_gate(ledger, "ingest", "web", interval, "run it", accepted=[other]).failures
-        assert "your file says" not in failure
+        assert "your file has" not in failure
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_hours_of_one_cause_are_one_paragraph_for_any_values(ledger: Ledger) -> 
     lines = failure.splitlines()
     assert lines[0] == "quarantined: ingest events, 2015-05-17T00:00 to 2015-05-17T06:00: few_errors"
     assert "  2015-05-17T04:00 events: few_errors: observed 0.75, expected at least 0.99" in lines
-    assert lines[-1] == "  and 1 more; `transom explain` says which"
+    assert lines[-1] == "  and 1 more; `transom explain` lists them"
 
 
 def test_many_causes_are_shortened(ledger: Ledger) -> None:
@@ -309,7 +309,7 @@ def test_many_causes_are_shortened(ledger: Ledger) -> None:
     evaluated = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
     assert len(evaluated.failures) == 6
     assert evaluated.failures[5] == (
-        "and for 3 more causes, 2015-05-17T05:00 to 2015-05-17T08:00; `transom explain` says why"
+        "and for 3 more causes, 2015-05-17T05:00 to 2015-05-17T08:00; `transom explain` shows why"
     )
 
 

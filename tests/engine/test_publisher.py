@@ -114,7 +114,7 @@ def test_run_without_results_makes_no_commit(shelf: RecordingTables) -> None:
 def test_run_that_claims_in_between_owns_the_hours(shelf: RecordingTables) -> None:
     ledger, observed = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
-    with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
+    with pytest.raises(RunSuperseded, match="run b was recorded meanwhile; run a wrote nothing"):
         publish_partitions(
             shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, observed
         )

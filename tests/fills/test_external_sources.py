@@ -223,7 +223,9 @@ def test_table_without_times_in_its_log_is_refused(make_stream: Make, tmp_path: 
     )
     DeltaTable.create(path, schema, configuration={"delta.dataSkippingNumIndexedCols": "0"})
     append(path, EARLY)
-    with pytest.raises(LakeError, match="the log of the table must say between which times each file lies"):
+    with pytest.raises(
+        LakeError, match="the log of the table must have the first and last time of each file"
+    ):
         web.stage("fills", 0, 1)
 
 
@@ -232,7 +234,7 @@ def test_table_without_times_in_its_log_is_refused(make_stream: Make, tmp_path: 
     ("setting", "property_", "output"),
     [
         ("spark.databricks.delta.stats.collect", "'a' = 'b'",
-         "the log of the table must say between which times each file lies"),
+         "the log of the table must have the first and last time of each file"),
         ("spark.databricks.delta.stats.skipping", "'delta.columnMapping.mode' = 'name'",
          "has its columns under other names in its files"),
     ],

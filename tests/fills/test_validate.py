@@ -37,7 +37,7 @@ def columns(**types: object) -> dict[str, Any]:
         ({"shift": []}, "shift: must have at least 1; got []"),
         ({"shift": ["1 day", "24 hours"]}, "shift: names '1 day' 2 times"),
         ({"shift": ["4000 days"]}, "shift: must be at most 3660 days; got 4000 days"),
-        ({"combine": "median"}, "combine: is made of several shifts; got 0 seconds"),
+        ({"combine": "median"}, "combine: needs several shifts; got 0 seconds"),
         (
             {"combine": "mode", "shift": ["1 day", "2 days"]},
             "combine: must be one of 'median', 'mean', 'min', 'max'; got 'mode'",
@@ -139,7 +139,7 @@ def test_measure_has_one_type_in_all_fills() -> None:
         (
             {"frames": {"x": {**G, "baseline": {"value": "n", "shift": ["7 days", "14 days"]},
                               "where": "n > baseline"}}},
-            "what the frames x are made of", 48 + 14 * 24 + 1,
+            "the readings of the frames x", 48 + 14 * 24 + 1,
         ),
         (
             {"frames": {"x": G}, "fills": {"f": {"frame": "x", "source": "load", "shift": ["7 days"],

@@ -55,7 +55,7 @@ def test_consecutive_hours_with_one_cause_are_one_finding() -> None:
             "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
             "line 1: no_match: junk",
             "line 2: no_match: junk",
-            "to fix it: put the data right, or accept the value in the stream file, then run ingest "
+            "to fix it: fix the data, or accept the value in the stream file, then run ingest "
             "from 2015-05-17T01:00 to 2015-05-17T03:00",
         ),
         first_hour=at(1),
@@ -132,17 +132,17 @@ def test_file_with_events_of_other_hours_is_one_finding() -> None:
 
 
 def test_hours_that_lack_a_quarantined_file_name_it_and_its_fix() -> None:
-    texts = "a/1.log: quarantined, see the finding of 2015-05-17T01:00 says why"
+    texts = "a/1.log: quarantined, see the finding of 2015-05-17T01:00"
     missing = lacking(Reason("quarantined_file", texts, "a/1.log"))
     quarantined, result = of_ingest(snapshot({1: WITHHELD, 2: missing, 3: missing}), [junk(1)])
     assert quarantined.kind == "check_failed"
     assert (result.kind, result.title, result.evidence) == (
         "incomplete",
         "web: events, 2015-05-17T02:00 to 2015-05-17T04:00 (2 hours), are incomplete: "
-        "a/1.log: quarantined, see the finding of 2015-05-17T01:00 says why",
+        "a/1.log: quarantined, see the finding of 2015-05-17T01:00",
         (
-            "a/1.log: quarantined, see the finding of 2015-05-17T01:00 says why",
-            "to fix it: put right what withholds a/1.log, as that finding says, then run ingest "
+            "a/1.log: quarantined, see the finding of 2015-05-17T01:00",
+            "to fix it: fix the cause in that finding, so that a/1.log is published, then run ingest "
             "from 2015-05-17T02:00 to 2015-05-17T04:00",
         ),
     )

@@ -53,6 +53,6 @@ def test_letters_belong_to_the_zone_or_are_universal(text: str, zone: str | None
 def test_letters_must_be_delimited(form: str) -> None:
     assert refusal(changed(time__format=form)) == (
         "app.yaml: time.format: %Z, letters of a zone such as CET, must be a word of its own, once and "
-        "without %z; other letters can be written as they stand, and the zone given by `zone`; "
+        "without %z; other letters can be written as they are, and the zone given by `zone`; "
         f"got {form!r}"
     )

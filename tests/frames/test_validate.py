@@ -30,9 +30,9 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ({**T, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
         ({**T, "where": "took"}, "where: a condition must be a boolean; got a number\n    took\n    ^"),
         ({**T, "where": "1 = 1"}, "where: must read a column, or all readings are alike; got '1 = 1'"),
-        ({**T, "below": 3}, "below: goes with kind delta; got kind threshold"),
+        ({**T, "below": 3}, "below: requires kind delta; got kind threshold"),
         ({**T, "extent": "wide"}, "extent: must be one of 'conservative', 'liberal'; got 'wide'"),
-        ({**D, "extent": "liberal"}, "extent: goes with kind threshold; got kind delta"),
+        ({**D, "extent": "liberal"}, "extent: requires kind threshold; got kind delta"),
         ({**D, "below": 0}, "below: must be above 0; got 0"),
         ({**D, "below": -1}, "below: must be above 0; got -1"),
         ({**D, "below": "3"}, "below: must be a number; got '3'"),
@@ -76,9 +76,9 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**M, "starts_when": ...},
-            "2 problems\n  frames.x.starts_when: is required with kind marked\n  frames.x.when_open: goes with starts_when, which is missing",
+            "2 problems\n  frames.x.starts_when: is required with kind marked\n  frames.x.when_open: requires starts_when, which is missing",
         ),
-        ({**T, "when_open": "drop"}, "when_open: goes with starts_when, which is missing"),
+        ({**T, "when_open": "drop"}, "when_open: requires starts_when, which is missing"),
         (
             {**T, "min_length": "2 hours", "max_length": "1 hour"},
             "min_length: must not be longer than max_length; got 2 hours and 1 hour",
@@ -87,7 +87,7 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
             {**T, "min_records": 5, "max_records": 4},
             "min_records: must not be more than max_records; got 5 and 4",
         ),
-        ({**T, "max_length": "0 seconds"}, "max_length: must not be nothing; got 0 seconds"),
+        ({**T, "max_length": "0 seconds"}, "max_length: must be above 0; got 0 seconds"),
         (
             {**G, "max_length": "1 minute"},
             "max_length: must be long enough for a reading; got 1 minute, of readings 5 minutes apart",
@@ -128,15 +128,15 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ({**T, "idle": "0 hours"}, "idle: must be whole minutes, from one to 366 days; got 0 seconds"),
         (
             {**D, "missing": "satisfies"},
-            "missing: goes with kind threshold: a missing value satisfies no other kind; got kind delta",
+            "missing: requires kind threshold: a missing value satisfies no other kind; got kind delta",
         ),
         (
             {**G, "known": "1 day"},
-            "known: goes with missing: satisfies; got no missing",
+            "known: requires missing: satisfies; got no missing",
         ),
         (
             {**G, "missing": "bridged", "known": "1 day"},
-            "known: goes with missing: satisfies; got missing: bridged",
+            "known: requires missing: satisfies; got missing: bridged",
         ),
         ({**K, "known": "soon"}, "known: must be a whole number and a unit, such as 5 minutes; got 'soon'"),
         ({**K, "known": "90 seconds"}, "known: must be whole minutes, from one to 366 days; got 90 seconds"),
@@ -179,9 +179,9 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**G, "on_duplicate_time": "first"},
-            "on_duplicate_time: goes with frames of events; granules have those of their block",
+            "on_duplicate_time: requires frames of events; granules have those of their block",
         ),
-        ({**G, "key": ["user"]}, "key: goes with frames of events; granules have those of their block"),
+        ({**G, "key": ["user"]}, "key: requires frames of events; granules have those of their block"),
         ({**G, "source": "laod"}, "source: no block of aggregates 'laod'; nearest: load"),
         ({**G, "where": "m > 3"}, "where: no column 'm'; known: user, n, slow, event_time\n    m > 3\n    ^"),
         ({**T, "key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
@@ -244,7 +244,7 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**T, "period": "1 day"},
-            "period: goes with longest, or with scheme cover or unconstrained of kind delta or aggregate",
+            "period: requires longest, or scheme cover or unconstrained of kind delta or aggregate",
         ),
         (
             {**T, "longest": True, "period": "90 minutes"},
@@ -272,7 +272,7 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
         (
             {**G, "where": "n > baseline", "baseline": {"value": "n", "shift": ["0 hours"]}},
-            "baseline.shift[0]: must not be nothing",
+            "baseline.shift[0]: must be above 0",
         ),
         (
             {**G, "where": "n > baseline"},

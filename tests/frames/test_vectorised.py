@@ -189,7 +189,7 @@ def test_possibly_inexact_sums_are_refused() -> None:
     framing = FrameSpec(Aggregate("sum", ">", Fraction(100), False))
     of = [Reading(time, 2**60) for time in range(5)]
     with pytest.raises(
-        OverflowError, match=r"below 2\^62 steps .* got values of one key that come to 5.76e\+18"
+        OverflowError, match=r"below 2\^62 steps .* got values of one key whose sum is 5.76e\+18"
     ):
         advance(framing, OpenFrameState.none(), columns([of], 0, HOUR_LENGTH), 0, HOUR_LENGTH)
 

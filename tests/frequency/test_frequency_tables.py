@@ -332,7 +332,7 @@ def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Ma
             hour(HOURS),
             "item: must be text that UTF-8 can write for client; got '\\ud800'",
         ),
-        ("clients", "x" * 4097, hour(HOURS), "item: one of more than 4,096 bytes is passed over; got 4,097"),
+        ("clients", "x" * 4097, hour(HOURS), "item: one of more than 4,096 bytes is skipped; got 4,097"),
         ("clients", "a", "2015-05-17T10:00", "must be a datetime; got '2015-05-17T10:00'"),
         ("clients", "a", hour(HOURS) + timedelta(minutes=5), "at: must be the end of an hour; got 2015-"),
         ("clients", "a", hour(HOURS).replace(tzinfo=None), "must be a time with a zone; got 2015-05-"),

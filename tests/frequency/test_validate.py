@@ -75,7 +75,7 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
             {**F, "watch": ["a", None]},
             "watch[1]: must be a text, an integer or a truth value, or a list with one for each column; got None",
         ),
-        ({**F, "watch": ["x" * 4096, "é" * 2049]}, "watch[1]: one of more than 4,096 bytes is passed over; got 4,098"),
+        ({**F, "watch": ["x" * 4096, "é" * 2049]}, "watch[1]: one of more than 4,096 bytes is skipped; got 4,098"),
         ({**F, "watch": ["a", "\ud800"]}, "watch[1]: must be text that UTF-8 can write for user; got '\\ud800'"),
         ({**F, "item": ["user", "status"], "watch": [["a", 2**63]]}, "watch[0]: must be of 64 bits for status; got 9223372036854775808"),
         ({**F, "windw": "1 day"}, "frequency.x: unknown field 'windw'; nearest: window"),

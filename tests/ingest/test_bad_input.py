@@ -180,7 +180,7 @@ def test_one_of_two_concurrent_runs_is_fenced_off(make_stream: Make, monkeypatch
         return claim(*arguments)
 
     monkeypatch.setattr(day.ledger, "claim", overtaken)
-    with pytest.raises(RunSuperseded, match=r"run run .* came in between; run run .* wrote nothing"):
+    with pytest.raises(RunSuperseded, match=r"run run .* was recorded meanwhile; run run .* wrote nothing"):
         run_chunk("ingest", first)
     day.run(0, 2)
     alone = make_stream(PLAIN, "alone")

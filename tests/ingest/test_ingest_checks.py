@@ -278,7 +278,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_selects_it(make_
         (hour(5), "keys_not_null", "kind", 1, ("line 3: currency EUR",)),
     ]
     assert noticed[0].expected == (
-        "at most 0 (lines of sales that lack currency: put the data right, or leave them out, `where: "
+        "at most 0 (lines of sales that lack currency: fix the data, or omit them, `where: "
         "\"currency is not null\"`, or key by a derived column, `is: coalesce(currency, '-')`, or give the "
         "check another severity)"
     )

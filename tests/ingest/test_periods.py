@@ -111,7 +111,7 @@ def test_files_with_other_start_and_end_minutes_cover_the_time_between() -> None
             {"covers": "30 seconds"},
             "must not be shorter than the finest part of the time in the path, a minute",
         ),
-        ({"path": "lb_*.log"}, "source.covers: goes with a time in the path; got 5 minutes for lb_*.log"),
+        ({"path": "lb_*.log"}, "source.covers: requires a time in the path; got 5 minutes for lb_*.log"),
     ],
 )
 def test_impossible_periods_are_refused(source: dict[str, Any], problem: str) -> None:

@@ -54,7 +54,7 @@ def test_overtaken_run_publishes_nothing(ledger: Ledger) -> None:
 def test_claim_on_hours_changed_since_they_were_read_is_refused(ledger: Ledger) -> None:
     noticed = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a")
-    with pytest.raises(RunSuperseded, match="run a came in between; run b wrote nothing"):
+    with pytest.raises(RunSuperseded, match="run a was recorded meanwhile; run b wrote nothing"):
         ledger.claim("ingest", [node(0), node(1)], "b", noticed)
     ledger.claim("ingest", [node(0)], "b", ledger.snapshot())
     assert ledger.snapshot()[node(0)].run_id == "b"
@@ -64,7 +64,7 @@ def test_claim_is_refused_if_an_assumption_of_the_run_is_false(ledger: Ledger) -
     noticed = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a", noticed, holds=lambda snapshot: snapshot == noticed)
     with pytest.raises(
-        RunSuperseded, match=r"another run of other hours.* came in between; run b wrote nothing"
+        RunSuperseded, match=r"another run of other hours.* was recorded meanwhile; run b wrote nothing"
     ):
         ledger.claim("ingest", [node(1)], "b", noticed, holds=lambda snapshot: snapshot == noticed)
     assert list(ledger.snapshot()) == [node(0)]

@@ -21,7 +21,7 @@ Make = Callable[..., StreamHarness]
 GUESSING = """
 name: web
 preset: apache/combined
-repair_window: 1 hour  # a longer gap between hours that are asked for stays one
+repair_window: 1 hour  # a longer gap between requested hours stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 patterns:

@@ -24,7 +24,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         # one field
         ({"within": ...}, "within: is required"),
         ({"within": "1 dya"}, "within: unknown unit 'dya' in '1 dya'; nearest: day"),
-        ({"within": "0 seconds"}, "within: must not be nothing; got 0 seconds"),
+        ({"within": "0 seconds"}, "within: must be above 0; got 0 seconds"),
         ({"within": "3661 days"}, "within: must not be longer than 3660 days; got 3661 days"),
         ({"merge_gap": "9999999 days"}, "merge_gap: must not be longer than 3660 days; got 9999999 days"),
         ({"severity": "worst"}, "severity: must be one of 'high', 'medium', 'low'; got 'worst'"),
@@ -73,7 +73,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         # conditions
         ({"where": "stats = 1"}, "where: no column 'stats'; nearest: status\n    stats = 1\n    ^"),
         ({"where": "false"}, "where: is never met; got 'false'"),
-        ({"steps__1__where": "not"}, "steps[1].where: something is missing beside 'not'\n    not\n    ^"),
+        ({"steps__1__where": "not"}, "steps[1].where: something is missing next to 'not'\n    not\n    ^"),
         ({"steps__1__where": "status"}, "steps[1].where: a condition must be a boolean; got an integer\n    status\n    ^"),
         ({"steps__1__where": "ok and statu > 1"}, "steps[1].where: no column 'statu'; nearest: status\n    ok and statu > 1\n           ^"),
         ({"steps__1__where": "(false)"}, "steps[1].where: is never met; got '(false)'"),
@@ -123,7 +123,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"steps__1__by": "status = a.took"}, "steps[1].by: must be of one type; status is an integer, a.took is a number"),
         ({"steps__1__by": "host = a.took"}, "steps[1].by: must be of one type; host is a string, a.took is a number"),
         ({"steps__1__by": "took = accept.took"}, "steps[1].by: no step 'accept' in 'took = accept.took'; known: a"),
-        ({"steps__1__by": ["took", "took=a.took"]}, "steps[1].by[1]: says again that took = a.took"),
+        ({"steps__1__by": ["took", "took=a.took"]}, "steps[1].by[1]: repeats that took = a.took"),
         ({"steps__0__by": "took"}, "steps[0].by: must name a step before a, not itself; got 'took = a.took'"),
         ({"steps__1__by": "took = b.took"}, "steps[1].by: must name a step before b, not itself; got 'took = b.took'"),
         ({"steps__0__by": "took = b.took"}, "steps[0].by: must name a step before a; b comes after it; got 'took = b.took'"),
@@ -151,11 +151,11 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"title": "{user"}, "title: must be a text with names in braces; got '{user'"),
         ({"title": "{start:%H}"}, "title: has no formats in braces; got '{start:%H}'"),
         # detectors
-        ({**OWN, "absent": [{"where": "ok", "between": ["a", "b"]}]}, "absent: goes with steps; a detector sees to it by itself"),
+        ({**OWN, "absent": [{"where": "ok", "between": ["a", "b"]}]}, "absent: requires steps; a detector decides this by itself"),
         ({**OWN, "columns": ["tok"]}, "columns[0]: no column 'tok'; nearest: took"),
         ({**OWN, "columns": ["ok", "ok"]}, "columns: names 'ok' 2 times"),
         ({**OWN, "carry": ["tok"]}, "carry[0]: no column 'tok'; nearest: took"),
-        ({"columns": ["ok"]}, "columns: goes with detector; steps read the columns that they name"),
+        ({"columns": ["ok"]}, "columns: requires detector; steps read the columns that they name"),
         ({**OWN, "detector": "detect"}, "detector: must be the path of a function, as package.module.function; got 'detect'"),
         ({**OWN, "detector": "os.system('x')"}, "detector: must be the path of a function, as package.module.function; got \"os.system('x')\""),
         ({**OWN, "detector": "transom.intervls.parse"}, "detector: transom.intervls of transom.intervls.parse does not import: ModuleNotFoundError: No module named 'transom.intervls'"),
@@ -211,11 +211,11 @@ def test_import_error_of_a_module_is_reported(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("state", "key[0]: state is a column that every episode has; name the column otherwise"),
-        ("truncated_after", "key[0]: truncated_after is a column that every batch of records has; name the column otherwise"),
-        ("bindings", "key[0]: bindings is a column that every match has; name the column otherwise"),
-        ("of_took", "key[0]: of_took is the column of a batch for values of took; name the column otherwise"),
-        ("kept_took", "key[0]: kept_took is the column of a match for kept values of took; name the column otherwise"),
+        ("state", "key[0]: state is a column that every episode has; choose another name"),
+        ("truncated_after", "key[0]: truncated_after is a column that every batch of records has; choose another name"),
+        ("bindings", "key[0]: bindings is a column that every match has; choose another name"),
+        ("of_took", "key[0]: of_took is the column of a batch for values of took; choose another name"),
+        ("kept_took", "key[0]: kept_took is the column of a match for kept values of took; choose another name"),
     ],
 )  # fmt: skip
 def test_ambiguous_column_in_pattern_tables_is_refused(named: str, message: str) -> None:

@@ -33,7 +33,7 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
         ({**P, "epsilon": 0}, "epsilon: must be above 0 and below alpha; got 0 and alpha 0.7"),
         (
             {**P, "epsilon": 0.02},
-            "epsilon: must be at least 2 / 72, or every item is tracked, which takes more than counting all of them exactly: tau = 2 / (epsilon n) is 1.39; got epsilon 0.02 of 72 slots",
+            "epsilon: must be at least 2 / 72, or every item is tracked, which costs more than exact counts: tau = 2 / (epsilon n) is 1.39; got epsilon 0.02 of 72 slots",
         ),
         ({**P, "epsilon": ...}, "epsilon: must be set, or a budget instead; got neither"),
         ({**P, "budget": BUDGET}, "epsilon: must be set, or a budget instead; got both"),
@@ -99,7 +99,7 @@ def test_column_of_an_item_must_not_have_the_name_of_an_output(column: str) -> N
     data = base()
     data["columns"][column] = {"from": "user"}
     data["persistence"] = {"x": {**P, "item": [column]}}
-    rule = f"{column} is a column that every persistent item has; name it otherwise"
+    rule = f"{column} is a column that every persistent item has; choose another name"
     assert refusal(data) == f"app.yaml: persistence.x.item[0]: {rule}"
 
 

@@ -246,7 +246,7 @@ def test_hours_not_requested_of_ingest_are_not_computed(make_stream: Make) -> No
         actual.ledger, "aggregates", "web", Interval(hour(0), hour(6)), "jobs/aggregates.py"
     )
     assert reported.failures == (
-        "aggregates leaves out 2015-05-17T02:00, 2015-05-17T05:00, which were not requested from ingest; "
+        "aggregates skips 2015-05-17T02:00, 2015-05-17T05:00, which were not requested from ingest; "
         "jobs/run.py over these hours runs them all",
     )
     assert (

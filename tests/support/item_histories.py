@@ -13,7 +13,7 @@ Event = dict[str, Any]
 STREAM = """
 name: web
 preset: apache/combined
-repair_window: 1 hour  # a longer gap between hours that are asked for stays one
+repair_window: 1 hour  # a longer gap between requested hours stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 """

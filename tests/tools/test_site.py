@@ -19,7 +19,7 @@ from site_tools.result_pages import LINK, section
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MAX_WORDS = 40
-"""Maximum of words in a sentence; PROSE asks for 20 on average."""
+"""Maximum of words in a sentence; PROSE requires 20 on average."""
 
 
 def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ AIMS = {
     "persistence": "not slower than counting exactly, and an hour by the rows of that hour alone, at most "
     "twice its pairs",
     "frequency": "not slower than counting exactly, and in less memory",
-    "updates": f"Splitter in at most {taken.SLOWER:g} times the time, for every number of columns; the listing "
-    "takes longer",
+    "updates": f"Splitter in at most {taken.SLOWER:g} times the time, for every number of columns; the "
+    "listing takes longer",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
 }
 PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
@@ -317,9 +317,7 @@ def widen(rows: Sequence[Row]) -> str:
 
 def between(rows: Sequence[Row]) -> str:
     """Return a table with a line per way, for each case."""
-    text = (
-        f"One interval to {ROWS_OF_ONE} rows; count, sum and largest, unless a way's name differs. "
-    )
+    text = f"One interval to {ROWS_OF_ONE} rows; count, sum and largest, unless a way's name differs. "
     text += f"Not measured where more than {joins.MOST_COMPARED:,} pairs would be compared.\n\n"
     return text + _table(
         [

@@ -42,7 +42,9 @@ _BREAK = "\n\n"
 def main(names: Sequence[str]) -> int:
     """Print the problems of the files, of all without names. Return 1 if there is one, else 0."""
     CheckRegistry().register_many(general_checks)
-    paths = [Path(name).resolve() for name in names] or [path for place in PLACES for path in sorted(ROOT.glob(place))]
+    paths = [Path(name).resolve() for name in names] or [
+        path for place in PLACES for path in sorted(ROOT.glob(place))
+    ]
     count = 0
     for path in paths:
         found = list(texts(path))
@@ -50,7 +52,9 @@ def main(names: Sequence[str]) -> int:
             count += 1
             place = f"{path.relative_to(ROOT)}:{one.line}"
             print(f"{place}: {one.rule}: {' '.join(one.quote.split())!r}: {one.advice}")
-    print(f"prose: {count} problems in {len(paths)} files" if count else f"prose: {len(paths)} files are clean")
+    print(
+        f"prose: {count} problems in {len(paths)} files" if count else f"prose: {len(paths)} files are clean"
+    )
     return 1 if count else 0
 
 
@@ -63,7 +67,10 @@ def general_problems(found: Sequence[Text]) -> Iterator[Problem]:
         text = found[bisect_right(starts, at) - 1]
         before = text.text[: max(at - starts[bisect_right(starts, at) - 1], 0)]
         yield Problem(
-            text.line + before.count("\n"), result.check_result.check_path, before[-30:], result.check_result.message
+            text.line + before.count("\n"),
+            result.check_result.check_path,
+            before[-30:],
+            result.check_result.message,
         )
 
 

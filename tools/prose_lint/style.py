@@ -34,6 +34,7 @@ class Wording:
     pattern: str
     advice: str
 
+
 def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
     rules = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text())
     wordings = [Wording(rule, one["pattern"], one["instead"]) for rule, one in rules.items()]
@@ -60,7 +61,9 @@ def problems(text: Text) -> Iterator[Problem]:
         if count > MAX_WORDS:
             yield Problem(text.line, "sentence", f"{one[:60]}...", f"{count} words: split it")
     if text.kind == "page" and counts and sum(counts.values()) >= MAX_MEAN_WORDS * len(counts):
-        yield Problem(text.line, "sentences", "the page", f"{MAX_MEAN_WORDS} words or more on average: split some")
+        yield Problem(
+            text.line, "sentences", "the page", f"{MAX_MEAN_WORDS} words or more on average: split some"
+        )
     if text.of not in ("", "attribute") and (match := _NO_SUMMARY.match(text.text)):
         yield Problem(text.line, "summary", match[1], "an imperative, or a noun that names the thing")
 

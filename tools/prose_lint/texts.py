@@ -1,4 +1,4 @@
-"""Find the texts of a file: Markdown, or docstrings, comments and messages of Python, or YAML's descriptions."""
+"""Find the texts of a file: Markdown; docstrings, comments and messages of Python; YAML's descriptions."""
 
 import ast
 import io
@@ -80,7 +80,9 @@ def _docstrings(path: Path, tree: ast.Module) -> Iterator[Text]:
         for index, statement in enumerate(body):
             if _is_text(statement):
                 of = type(node).__name__ if index == 0 and isinstance(node, _DOCUMENTED) else "attribute"
-                yield Text(path, statement.lineno, "docstring", without_code(_unlisted(statement.value.value)), of)
+                yield Text(
+                    path, statement.lineno, "docstring", without_code(_unlisted(statement.value.value)), of
+                )
 
 
 def _unlisted(docstring: str) -> str:
@@ -118,17 +120,23 @@ def _comments(path: Path, source: str) -> Iterator[Text]:
 
 
 def _messages(path: Path, tree: ast.Module) -> Iterator[Text]:
-    """Yield strings of several words. What an f-string inserts is `{}`; patterns and queries are left alone."""
+    """Yield strings of several words. An inserted value is `{}`; patterns and queries are omitted."""
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner | statements:
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in inner | statements
+        ):
             text = node.value
         else:
             continue
-        if re.search(r"[A-Za-z]{2,}.* |^ .*[A-Za-z]{2,}", text) and not re.search(r"\\|\(\?|[A-Z]{4,} .*(FROM|ON) ", text):
+        if re.search(r"[A-Za-z]{2,}.* |^ .*[A-Za-z]{2,}", text) and not re.search(
+            r"\\|\(\?|[A-Z]{4,} .*(FROM|ON) ", text
+        ):
             yield Text(path, node.lineno, "message", without_code(text))
 
 

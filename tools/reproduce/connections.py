@@ -1,7 +1,7 @@
 """Generate a stream like LBL-CONN-7: wide-area connections of a laboratory, at a constant rate.
 
-The attributes in the paper's figures resemble the trace: durations have a heavy tail and are sometimes unknown
-(`?` in the trace), and a few protocols have most connections.
+The attributes in the paper's figures resemble the trace: durations have a heavy tail and are sometimes
+unknown (`?` in the trace), and a few protocols have most connections.
 """
 
 from dataclasses import dataclass

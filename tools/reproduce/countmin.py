@@ -1,9 +1,9 @@
 """`make reproduce-countmin`: the evaluation of Rivetti, Busnel and Mostefaoui, with tables and plots.
 
 By how much Simple, Proportional and Splitter are wrong against a sketch that keeps its window, over windows,
-periods, rows, changing distributions, an attack, `mu` and `tau`. Also what a coordinator lacks that is updated
-only every `epsilon N` records. As the paper does of a hundred runs, this takes the mean of its runs without
-the outer tenths."""
+periods, rows, changing distributions, an attack, `mu` and `tau`. Also what a coordinator lacks that is
+updated only every `epsilon N` records. As the paper does of a hundred runs, this takes the mean of its runs
+without the outer tenths."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,8 +54,9 @@ ABOUT = 3
 """Factor by which a mean may differ from the paper's."""
 WHY = (
     "Errors are squares, and most of their mean is that of the few items that have most of the records: how "
-    "wide Normal is, in items, the paper does not state (here one for each standard deviation: spread over all "
-    "1,000 its order of errors does not hold), and which of them share a cell is chance, with one row of 28."
+    "wide Normal is, in items, the paper does not state (here one for each standard deviation: spread over "
+    "all 1,000 its order of errors does not hold), and which of them share a cell is chance, with one row "
+    "of 28."
 )
 WHY_OF_ATTACK = (
     "The trace of an attack cannot be had. What is drawn has its shares and not the bursts of real traffic: "

@@ -55,7 +55,7 @@ def of_range(many: int) -> tuple[WindowLevel, ...]:
 
 
 def settings() -> Iterator[tuple[str, str, int, int, Sequence[WindowLevel], int]]:
-    """Yield the paper's figure, axis, position on it, rate, levels and number of protocols of each setting."""
+    """Yield the paper's figure, axis, position on it, rate, levels and protocols of each setting."""
     many = len(PROTOCOLS)
     for rate in (10_000, 20_000, 50_000, RATE):
         yield "5", "connections a unit", rate, rate, LEVELS, many
@@ -140,7 +140,9 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     for way in ("separate", "from tuples"):
         ratios = most[way] / most["stairwise"]
         factors = f"{ratios.min():.1f} to {ratios.max():.1f}"
-        found.append(verdict(ratios.min() > 1, f"not in the paper: windows {way} take {factors} times as long"))
+        found.append(
+            verdict(ratios.min() > 1, f"not in the paper: windows {way} take {factors} times as long")
+        )
     return found
 
 
@@ -151,9 +153,9 @@ def written(rows: Sequence[Row], claims: Sequence[str]) -> None:
     parts = [f"# Multi-granular windows, figures 5 to 8\n\n{machine()}.\n", *(f"- {text}" for text in claims)]
     for figure, some in table.groupby("figure"):
         figured = "state_kb" if figure == "8" else "unit_ms"
-        title = (
-            f"Figure {figure}: {'KB of state' if figure == '8' else 'milliseconds of computing a unit of time'}"
-        )
+
+        measure = "KB of state" if figure == "8" else "milliseconds of computing a unit of time"
+        title = f"Figure {figure}: {measure}"
         wide = some.pivot_table(figured, ["operation", "at"], "way", sort=False).reset_index()
         axis = some["axis"].iloc[0]
         head = ["operation", axis, *WAYS]

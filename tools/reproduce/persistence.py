@@ -179,7 +179,9 @@ def verdicts(points: pd.DataFrame, sizes: pd.DataFrame) -> list[str]:
             )
         )
         good = bool((some["more missed"] == 0).all() and (some.surer <= some.fpr).all())
-        text = f"{name}: without items that are certainly not persistent FPR is {some.surer.max():.1%}, and FNR the same"
+        text = (
+            f"{name}: without items certainly not persistent FPR is {some.surer.max():.1%}, and FNR the same"
+        )
         claims.append(verdict(good, text))
         off = (some.sc / (some.epsilon * slots[name] / 2) - 1).abs().max()
         text = f"{name}: SC is epsilon n / 2, {off:.1%} off at most; {some.sc.max():.0f} at most"

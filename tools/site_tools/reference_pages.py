@@ -210,7 +210,7 @@ def _tables() -> Iterator[str]:
 def _checks() -> Iterator[str]:
     yield "# Checks"
     yield (
-        "A check of severity `error` quarantines the hour, `incomplete` marks it, `warning` is only reported. "
+        "A check of severity `error` quarantines the hour, `incomplete` marks it, `warning` is reported. "
         "`checks` in the stream file changes a severity or a bound, or turns a check off."
     )
     for stage in ("ingest", *(feature.name for feature in FEATURES)):

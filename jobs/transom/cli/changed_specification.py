@@ -33,7 +33,7 @@ def changed_specification(stream: Stream, freshness: Freshness, partition: Parti
     """
     names = set(_fingerprint(stream, partition))
     if not names:
-        return "the stream's file has this block no longer"
+        return "the stream file no longer has this block"
     for other in freshness.partitions(partition.stage, partition.hour):
         if (other.block, other.table == partition.table) != (partition.block, False):
             continue

@@ -161,7 +161,7 @@ class HourExplanation:
                 yield changed_specification(self.stream, self.freshness, partition)
             case "version":
                 versions = f"version {reason.recorded} then, {reason.expected} now"
-                yield f"transom computes it otherwise since: {versions}"
+                yield f"a later version of transom computes it differently: {versions}"
             case "unknown_inputs" | "completeness" | "checks":
                 yield WORDS[reason.code]
             case "input_missing":
@@ -241,7 +241,7 @@ class HourExplanation:
                 yield from format_check_result(result).split("\n")
             yield from near_misses(result, entries_of(self.stream.waivers), results if is_error else ())
             if entry:
-                when = "to accept it" if is_error else "if it never comes"
+                when = "to accept it" if is_error else "if it never arrives"
                 yield f"{when}, add this to waivers in the stream file: {entry}"
 
     @cached_property

@@ -90,7 +90,7 @@ def _print_refused(trial: "DraftTrial") -> None:
         text.append(f"  and {more} more")
     if any(refused.goes_on for refused in trial.refused):
         text += [
-            "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An "
+            "  Lines that begin with a blank, or have no time, seem to continue the line before them. An "
             "event is a line:",
             "  such lines stay refused, unless the log is written so.",
         ]

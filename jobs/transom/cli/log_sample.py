@@ -123,7 +123,7 @@ def read_samples(paths: Iterable[Path]) -> list[LogSample]:
     if empty and not samples:
         raise empty[0][1]
     for path, _ in empty:
-        LOG.warning(f"{path}: is empty, and passed over")
+        LOG.warning(f"{path}: is empty, and skipped")
     return samples
 
 
@@ -147,7 +147,7 @@ def _refuse_utf16(path: Path, head: bytes) -> None:
         if len(zeros) > 4 and zeros.count(0) > 0.8 * len(zeros) and head.count(0) < 0.6 * len(head):
             name = name or encoding
     if name:
-        advice = f"Make it so: {ICONV.format(name)}"
+        advice = f"Convert it: {ICONV.format(name)}"
         raise UsageError(f"{path}: must be text in UTF-8; it is in {name}. {advice}")
 
 

@@ -209,7 +209,9 @@ def _hours_of_files(source: ExternalSource, table: DeltaTable) -> Hours:
             continue
         first, last = (file.get(f"{end}.{source.time}") for end in ("min", "max"))
         if first is None or last is None:
-            rule = "the log of the table must have the first and last time of each file, which Delta keeps of a"
+            rule = (
+                "the log of the table must have the first and last time of each file, which Delta keeps of a"
+            )
             raise LakeError(
                 f"{source.place}.time: {rule} table's first 32 columns; it does not of {source.time} in "
                 f"{file['path']}"

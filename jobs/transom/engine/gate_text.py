@@ -168,7 +168,7 @@ def format_blocked(
     lines = wrapped(title, whole={format_observation(result) for result in failed})
     run = f"  {fill_hours(command, [hour for hour in own if hour != UNKNOWN_HOUR] or hours)}"
     if state.status == "blocked":
-        lines += ["  when nothing is in its way any more:", run]
+        lines += ["  when nothing blocks it any more:", run]
     elif state.status == "quarantined":
         remedy = next(
             (rule.remedy for result in failed if (rule := rules.get(result.check)) and rule.remedy), None

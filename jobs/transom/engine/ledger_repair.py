@@ -187,7 +187,9 @@ def repair_ledger(
     ledger = Ledger(root)
     if SOURCE_STAGE in damage.stages["ledger"]:
         count = _recover(store, ledger, layouts, repair_window, run_id)
-        notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} computed again from what its tables hold")
+        notes.append(
+            f"hours: {counted(count, 'row')} of {SOURCE_STAGE} computed again from what its tables hold"
+        )
     for stage in sorted(damage.stages["checks"]):
         count = _mark_unchecked(ledger, stage, run_id)
         rows_of = f"checks: {counted(count, 'row')} of {stage}"
@@ -271,7 +273,7 @@ def _mark_unchecked(ledger: Ledger, stage: str, run_id: str) -> int:
         if not own or is_checked or state.status not in ("published", "quarantined"):
             continue
         if stage == SOURCE_STAGE:
-            states[key] = replace(state, status="damaged", reason="what its checks saw was damaged")
+            states[key] = replace(state, status="damaged", reason="the results of its checks were damaged")
         else:
             states[key] = replace(state, input_hashes=None)
     publish_marks(ledger, stage, run_id, states, snapshot)

@@ -68,7 +68,7 @@ class Reader(ABC):
             stored = DeltaTable(f"{self.root}/{table}")
         except TableNotFoundError:
             name = self.stream.name
-            raise StaleDataError(f"no run of {name} has made a table {table}: {self.root}") from None
+            raise StaleDataError(f"no run of {name} has created a table {table}: {self.root}") from None
         schema = pa.schema(stored.schema().to_arrow())
         if columns is not None:
             schema = pa.schema([schema.field(column) for column in columns])

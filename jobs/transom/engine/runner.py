@@ -204,7 +204,7 @@ class _StageRun:
         if any(key in snapshot and snapshot[key].status == "expired" for key in todo.needed):
             # Its digest is in the ledger, but it would be read as empty.
             raise RunSuperseded(
-                f"{self.stage.name}: another run has let state expire that run {self.run_id} needs; run the "
+                f"{self.stage.name}: another run expired state that run {self.run_id} needs; run the "
                 "interval again"
             )
         self.outcome.add(self.run_step(step, todo, snapshot, pins))

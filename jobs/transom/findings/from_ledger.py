@@ -43,11 +43,11 @@ class Fate(NamedTuple):
 
 FATES: Mapping[str, Fate] = {
     "error": Fate(
-        "are quarantined", "high", "put the data right, or accept the value in the stream file, then run"
+        "are quarantined", "high", "fix the data, or accept the value in the stream file, then run"
     ),
     "incomplete": Fate("are incomplete", "medium", "when the missing files have arrived, run"),
     "warning": Fate("deserve a look", "low"),
-    "blocked": Fate("could not be computed", "high", "when nothing is in its way any more, run"),
+    "blocked": Fate("could not be computed", "high", "when nothing blocks it any more, run"),
     "damaged": Fate("are damaged", "high", "run"),
     "stale": Fate("are out of date", "medium", "run"),
 }

@@ -89,7 +89,7 @@ def validate_regex(text: str, linear: bool = True) -> CheckedRegex:
             compiled = re.compile(text)
     except re.error as error:
         name = re.match(r"redefinition of group name '(\w+)'", error.msg)
-        rule = f"the group {name[1]!r} is there twice" if name else f"no regular expression: {error.msg}"
+        rule = f"the group {name[1]!r} appears twice" if name else f"no regular expression: {error.msg}"
         raise PatternError(error.pos or 0, rule) from None
     except (OverflowError, RecursionError) as error:
         raise PatternError(0, f"no regular expression: {error}") from None

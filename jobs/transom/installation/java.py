@@ -79,7 +79,7 @@ def brought(runtime: Path, target: Path) -> Path:
     # Without a base archive, Java cannot create ours: it exits with 0 and writes no file.
     subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
     if not list(unfinished.glob("lib/server/*.jsa")):
-        raise SetupError(f"Java: the class-data archive of {runtime} could not be made in {unfinished}")
+        raise SetupError(f"Java: the class-data archive of {runtime} could not be created in {unfinished}")
     unfinished.rename(target)
     return target
 

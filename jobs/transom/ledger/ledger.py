@@ -121,16 +121,16 @@ class Ledger(TableFolder):
         def claimed(current: LedgerSnapshot) -> States:
             if not holds(current):
                 raise RunSuperseded(
-                    f"{stage}: another run of other hours, which bear on those of this one, came in between; "
-                    f"run {run_id} wrote nothing, run the interval again"
+                    f"{stage}: another run of other hours, which affect those of this one, was recorded "
+                    f"meanwhile; run {run_id} wrote nothing, run the interval again"
                 )
             for partition in partitions:
                 state = current.get(partition)
                 if seen is not None and state != seen.get(partition):
                     other = "another run" if state is None else f"run {state.run_id}"
                     raise RunSuperseded(
-                        f"{stage} {partition.block} {format_hour(partition.hour)}: {other} came in between; "
-                        f"run {run_id} wrote nothing, run the interval again"
+                        f"{stage} {partition.block} {format_hour(partition.hour)}: {other} was recorded "
+                        f"meanwhile; run {run_id} wrote nothing, run the interval again"
                     )
             pairs = ((key, current.get(key)) for key in partitions)
             known = versions or {}

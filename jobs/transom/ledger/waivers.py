@@ -81,7 +81,7 @@ def near_misses(result: CheckResult, waivers: Sequence[Waiver], others: Sequence
     known = {other.observed for other in (*others, result) if _subject(other) == _subject(result)}
     return [
         f"your file has {format_exact(waiver.observed)} for {result.check} of {format_hour(waiver.hour)}, "
-        f"and the check saw {format_exact(result.observed)}: `observed` must have every digit"
+        f"and the check observed {format_exact(result.observed)}: `observed` must have every digit"
         for waiver in waivers
         if _is_for(waiver, result)
         and waiver.observed not in known

@@ -82,12 +82,12 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         "ingest", "warning",
         "no two files hold the same bytes under names that differ by more than packing and rotation",
         advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
-        "such as {host}, distinguishes these, and where one is a copy, `source: {equal_files: one}` counts it "
-        "once"),
+        "such as {host}, distinguishes these, and where one is a copy, `source: {equal_files: one}` counts "
+        "it once"),
     "times_unambiguous": BuiltIn(
         "ingest", "warning",
         "of local times in the hour that comes twice, the order of a file's lines determines which is meant",
-        advice="these events count in the first of the two hours: a log in UTC, or with offsets, avoids this"),
+        advice="these events count in the first of the two hours; a log in UTC or with offsets avoids this"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
 }  # fmt: skip
 """The built-in checks of ingest. Those of features are in `features/<noun>/built_in_checks.py`."""
@@ -235,7 +235,7 @@ def problems(
         both = "neither" if check.every is None else "both"
         yield Issue("", f"must have either every or rows; it has {both}")
     if check.share is not None and check.every is None:
-        yield Issue("share", "goes with every, which is missing")
+        yield Issue("share", "requires every, which is missing")
     if check.rows is not None:
         low, high = check.rows.at_least, check.rows.at_most
         if low is None and high is None:

@@ -74,13 +74,13 @@ class Time(Model):
             yield Issue("", f"must have either column or lines; it has {which}")
         elif self.lines is None:
             if self.from_ is not None:
-                yield Issue("from", "goes with lines, which is missing")
+                yield Issue("from", "requires lines, which is missing")
         else:
             for name in ("plus", "format", "zone"):
                 if name in self.model_fields_set and getattr(self, name) is not None:
-                    yield Issue(name, "goes with column; times by lines have none")
+                    yield Issue(name, "requires column; times by lines have none")
             if not self.lines:
-                yield Issue("lines", f"must not be nothing; got {format_duration(self.lines)}")
+                yield Issue("lines", f"must be above 0; got {format_duration(self.lines)}")
             if self.from_ is None:
                 yield Issue("from", f"is required with lines: a time such as 2024-01-01T00:00, or {NAME}")
         if self.interval is not None and (not self.interval or HOUR % self.interval):
@@ -89,7 +89,7 @@ class Time(Model):
         if self.interval is not None and self.on_duplicate_time is None:
             yield Issue("on_duplicate_time", "is required with interval, one of first, last, keep")
         if self.interval is None and self.on_duplicate_time is not None:
-            yield Issue("on_duplicate_time", "goes with interval, which is missing")
+            yield Issue("on_duplicate_time", "requires interval, which is missing")
         yield from zone_problems(self.format, self.zone)
 
     @property

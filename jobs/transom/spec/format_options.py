@@ -143,7 +143,7 @@ def _together(format: str, options: Mapping[str, Any]) -> Iterator[Issue]:
             rule = "needs header: false, else a line of the file names the columns"
             yield Issue("options.names", f"{rule}; got {options['names']!r}")
         elif header == "w3c" and {"skip", "comment"} & set(options):
-            rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
+            rule = "header: w3c excludes skip and comment, as its header lines begin with #"
             yield Issue("options", rule)
         elif options.get("delimiter") == BLANKS and options.get("quote") in (" ", "\t"):
             rule = f"must be another character than those that {BLANKS} are; got {options['quote']!r}"

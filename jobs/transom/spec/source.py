@@ -126,12 +126,12 @@ class Source(Model):
             yield from option_problems(self.format, self.options)
         if self.covers is None:
             if self.name_time == "end":
-                rule = "end goes with covers, how long the period of a file is, such as 5 minutes"
+                rule = "end requires covers, how long the period of a file is, such as 5 minutes"
                 yield Issue("name_time", rule)
             return
         unit, got = PathPattern(self.path).unit, format_duration(self.covers)
         if unit is None:
-            yield Issue("covers", f"goes with a time in the path; got {got} for {self.path}")
+            yield Issue("covers", f"requires a time in the path; got {got} for {self.path}")
         elif not self.covers or (HOUR % self.covers and self.covers % HOUR):
             yield Issue("covers", f"must divide one hour, as 5 minutes does, or be whole hours; got {got}")
         elif self.covers < MIN_UNIT_LENGTH[unit]:
@@ -205,7 +205,7 @@ class Column(ShorthandModel):
         if self.is_ is not None:
             for name in ("from_", "missing", "format", "zone"):
                 if name in self.model_fields_set:
-                    rule = "goes with what is read from a record; the column is derived (`is`)"
+                    rule = "requires a field of a record; the column is derived (`is`)"
                     yield Issue(name.rstrip("_"), rule)
             return
         yield from resolution_problems(self.type, self.resolution)

@@ -121,7 +121,7 @@ def test_strace_log_is_read(tmp_path: Path, before: str, time: str, pid: int | N
 def test_lines_of_unknown_format_are_refused_with_tried_formats_and_advice(tmp_path: Path) -> None:
     text = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
     assert text == (
-        "is of no form that is known. Tried: Zeek, W3C extended, JSON, a container's log, CEF, Apache, "
+        "has an unknown form. Tried: Zeek, W3C extended, JSON, a container's log, CEF, Apache, "
         "a web server's error log, JSON in a text, LTSV, system calls, strace, key=value, CSV, a pattern; "
         "nearest: a pattern, 3 of 16 lines. If its lines have a form of their "
         "own, write `format: regex`, with a pattern that takes a whole line and names its fields. This one "
@@ -203,7 +203,7 @@ def test_written_draft_is_named_by_its_file_and_rejected_lines_are_printed(
         "  no match: left over: nothing; expected \\s+\n    99:99 four\n"
         "  no match: left over: nothing; expected \\s+\n    six-6\n"
         "  and 1 more\n"
-        "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An event "
+        "  Lines that begin with a blank, or have no time, seem to continue the line before them. An event "
         "is a line:\n  such lines stay refused, unless the log is written so.\n"
     )
     assert load(output).name == "my_web"

@@ -11,7 +11,7 @@ from transom.cli.init.draft import draft
 from transom.cli.log_sample import read_sample
 from transom.stream import parse
 
-TAKEN = "# ?: the times in the names are taken as UTC; else say their `zone`"
+TAKEN = "# ?: the times in the names are read as UTC; else set their `zone`"
 SAME = "# the hour in a name is that of its lines, in UTC"
 NO_COUNT = "  # expected_files: 1"
 THREE = ("web.2024-01-28T06.log", "web.2024-01-28T07.log", "web.2024-01-28T08.log")

@@ -117,7 +117,7 @@ def test_draft_names_its_input_and_its_unknowns(
 # 2024-05-01T07:00 to 2024-05-01T09:00 UTC (2 hours). A question mark is a guess to look at.
 name: north
 source:
-  path: "landing/north/%Y-%m-%d.csv.gz"  # ?: the times in the names are taken as UTC; else say their `zone`
+  path: "landing/north/%Y-%m-%d.csv.gz"  # ?: the times in the names are read as UTC; else set their `zone`
   # expected_files: 1                    # ?: how many files an hour has; with it a missing one is seen
   format: csv
 columns:
@@ -137,7 +137,7 @@ aggregates:
 #     steps:
 #       - {id: first, where: CONDITION, times: 5, within: 1 hour}
 #       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
-# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README
+# frames:  # periods in which a value is high, rises or stays as it is: see the README
 #   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
 # fills:  # what was there then, or at the same time of earlier days
 #   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}
@@ -156,7 +156,7 @@ def test_empty_files_among_others_are_skipped(run: Ask, tmp_path: Path) -> None:
     log.write_text("".join(f"2024-05-06T11:00:0{n}Z a{n} 7\n" for n in range(9)))
     drafted = run("init", empty, log, "--output", output)
     assert drafted.exit_code == 0
-    assert f"transom: {empty}: is empty, and passed over\n" in drafted.stderr
+    assert f"transom: {empty}: is empty, and skipped\n" in drafted.stderr
     assert f"try {output} {log}" in drafted.stdout
 
 
@@ -183,7 +183,7 @@ def test_empty_files_among_others_are_skipped(run: Ask, tmp_path: Path) -> None:
             (
                 "a.log",
                 mark + "a line\nä\n".encode(encoding),
-                f"must be text in UTF-8; it is in {name}. Make it so: iconv -f {name} -t UTF-8 FILE > NEW\n",
+                f"must be text in UTF-8; it is in {name}. Convert it: iconv -f {name} -t UTF-8 FILE > NEW\n",
             )
             for mark, encoding, name in (
                 (b"\xff\xfe", "utf-16-le", "UTF-16"),
@@ -193,7 +193,7 @@ def test_empty_files_among_others_are_skipped(run: Ask, tmp_path: Path) -> None:
             )
         ),
         ("a.log", gzip.compress(b"a line\n", mtime=0), "is gzip, so its name must end in .gz"),
-        ("a.gz", b"a line\n", "must be gzip, as its name says; corrupt: after 0 decompressed bytes: "),
+        ("a.gz", b"a line\n", "must be gzip, as its name implies; corrupt: after 0 decompressed bytes: "),
         ("a.log", b"x" * 2**21, "a line must end within 1048576 bytes; the first one is longer\n"),
         (
             "a.log",

@@ -146,9 +146,9 @@ def test_sparse_column_is_not_aggregated_if_another_is(tmp_path: Path) -> None:
 def test_path_without_a_time_comes_with_advice(tmp_path: Path) -> None:
     lines = [f"2024-05-01T10:00:{n:02}Z host {n}" for n in range(20)]
     note = (
-        "# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each\n"
-        "# hour, under a name that says it, such as landing/access/%Y-%m-%d/access.%H.log: what is\n"
-        "# rotated is another text under a name that was read already, and is held back as a conflict.\n"
+        "# The path has no time: one rotated file is good for `transom try`. A DAG wants a file for each\n"
+        "# hour, under a name that has it, such as landing/access/%Y-%m-%d/access.%H.log: what is\n"
+        "# rotated is another text under a name that was read already, and is a conflict.\n"
     )
     assert f"name: access\n{note}source:\n" in drafted(tmp_path, lines, "access.log").text
     assert note not in drafted(tmp_path, lines, "access.2024-05-01.10.log").text
@@ -189,7 +189,7 @@ def test_format_refused_despite_matching_lines_has_a_reason(monkeypatch: pytest.
     with pytest.raises(Unknown) as error:
         recognise(["a,b"] * 3)
     assert str(error.value).startswith(
-        "is of no form that is known. Tried: CSV, JSON; nearest: CSV, 3 of 3 lines, but no column is a time."
+        "has an unknown form. Tried: CSV, JSON; nearest: CSV, 3 of 3 lines, but no column is a time."
     )
 
 

@@ -50,7 +50,7 @@ def recognise(lines: Sequence[str]) -> LogFormat:
     nearest = f"{name}, {miss.lines} of {len(lines)} lines" if miss.lines else "none takes a line"
     why = f", but {miss.why}" if miss.why and miss.lines >= MIN_SHARE * len(lines) else ""
     raise Unknown(
-        f"is of no form that is known. Tried: {', '.join(near)}; nearest: {nearest}{why}. If its lines have "
+        f"has an unknown form. Tried: {', '.join(near)}; nearest: {nearest}{why}. If its lines have "
         "a form of their own, write `format: regex`, with a pattern that takes a whole line and names its "
         f"fields.{_first_pattern(lines[0])}"
     )

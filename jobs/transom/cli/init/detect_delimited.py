@@ -138,7 +138,7 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
         argument = "" if delimiter == "," else f", delimiter={delimiter!r}"
         raise NotRead(
             f"is CSV whose quoted values go over several lines: {len(records)} records in {len(lines)} "
-            f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(argument)}"
+            f"lines. transom reads a record a line. Convert it: {ONE_LINE.format(argument)}"
         )
 
 

@@ -35,7 +35,7 @@ BRACKETS = 3
 _TAIL = re.compile(r"(?:^|(?<=\s))[^\s0-9]+$")
 _ARRAY = re.compile(r"\s*\[\s*(\{\s*[\"}]|$)")
 _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
-_ADVICE = f"transom reads an object a line. Make it so: {JQ}"
+_ADVICE = f"transom reads an object a line. Convert it: {JQ}"
 
 
 def json_lines(lines: Sequence[str]) -> LogFormat | NearMiss:

@@ -182,7 +182,7 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
             if inferred is None:
                 if half and unread is None and _several(log, [day, clock]) is not None:
                     example = _example(_texts(log, [day, clock, *half]))
-                    unread = _untimed(f"{example} is a time of no form that is known", start)
+                    unread = _untimed(f"{example} is a time of an unknown form", start)
                 continue
             is_date = rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
             # Six digits may also be a process id or the like.

@@ -34,7 +34,7 @@ def print_aggregates(stream: Stream, root: str) -> None:
         rows = _recurring(f"{root}/recurring", columns, name) if block.recurring else []
         if rows:
             ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
-            table(f"{title}: who comes back in every ring of {ranges}, the latest", columns, rows)
+            table(f"{title}: items that recur in every ring of {ranges}, the latest", columns, rows)
 
 
 def _busiest(

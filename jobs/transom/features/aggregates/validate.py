@@ -61,7 +61,7 @@ def _reserved(place: str, key: Sequence[str]) -> Iterator[Issue]:
     for index, name in enumerate(key):
         if name in (*AGGREGATE_COLUMNS, *GRANULE_COLUMNS):
             table = "report" if name in AGGREGATE_COLUMNS else "granule"
-            rule = f"{name} is a column that every {table} has; name the column otherwise"
+            rule = f"{name} is a column that every {table} has; choose another name"
             yield Issue(f"{place}[{index}]", rule)
 
 
@@ -74,7 +74,7 @@ def _recurring(place: str, block: Aggregation, stream: Stream) -> Iterator[Issue
             yield Issue(f"{place}[{index}]", rule)
     for name in dict.fromkeys([*block.key, *block.recurring]):
         if name in ITEM_COLUMNS:
-            yield Issue(place, f"{name} is a column that every recurring item has; name the column otherwise")
+            yield Issue(place, f"{name} is a column that every recurring item has; choose another name")
     yield from find_duplicates(place, block.recurring)
 
 
@@ -106,7 +106,7 @@ def _alerts(place: str, block: Aggregation, types: Mapping[str, FieldType]) -> I
             yield of_expression(at if bare else f"{at}.when", error, ("key",))
             continue
         if UNNAMED in (*block.key, *columns):
-            yield Issue(at, f"{UNNAMED} is a column that every alert has; name the column otherwise")
+            yield Issue(at, f"{UNNAMED} is a column that every alert has; choose another name")
         if alert.title is not None:
             allowed = {*block.key, *columns, "level", "window_start", "window_end", "count"}
             rule = "a title names columns of the key and of its condition"
@@ -123,7 +123,9 @@ def _ambiguous(stream: Stream) -> Iterator[Issue]:
             at = f"aggregates.{block}.measures.{name}"
             meanings = ["a column that every report has"] if name in AGGREGATE_COLUMNS else []
             meanings += [f"a column of the key{_of(b, block)}" for b in blocks if name in blocks[b].key]
-            meanings += [f"a column of the measure {m}" for m in measures if m != name and name in measures[m]]
+            meanings += [
+                f"a column of the measure {m}" for m in measures if m != name and name in measures[m]
+            ]
             if meanings:
                 yield Issue(at, f"{name} is {meanings[0]}; choose another name")
                 continue

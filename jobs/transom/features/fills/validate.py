@@ -80,7 +80,9 @@ def _by(place: str, name: str, fill: Fill, key: tuple[str, ...], stream: Stream)
             yield Issue(at, f"{column} must be of one type; it is {both}")
     for column in key:
         if column in RESERVED:
-            yield Issue(place, f"{column} is a column that every fill has; name that of the key otherwise")
+            yield Issue(
+                place, f"{column} is a column that every fill has; choose another name for that of the key"
+            )
 
 
 def _measures(place: str, fill: Fill, key: tuple[str, ...], stream: Stream) -> Iterator[Issue]:

@@ -12,7 +12,7 @@ LABELS = {
     "every": "how far apart readings are",
     "ties": "`on_duplicate_time`",
     "baseline": "`baseline`",
-    "kind": "`kind` or what goes with it",
+    "kind": "`kind` or an option of it",
     "meeting": "`when_open`",
     "lengths": "`min_length` or `max_length`",
     "records": "`min_records` or `max_records`",

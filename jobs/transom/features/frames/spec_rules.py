@@ -60,7 +60,7 @@ def _of_kind(frame: Frame) -> Iterator[Issue]:
     for name in _OWN:
         if name in frame.model_fields_set and name not in (*required, *optional):
             kinds = [kind for kind, (first, second) in OF_KIND.items() if name in (*first, *second)]
-            yield Issue(name, f"goes with kind {' or '.join(kinds)}; got kind {frame.kind}")
+            yield Issue(name, f"requires kind {' or '.join(kinds)}; got kind {frame.kind}")
 
 
 def _lengths(frame: Frame) -> Iterator[Issue]:
@@ -69,7 +69,7 @@ def _lengths(frame: Frame) -> Iterator[Issue]:
         got = f"{format_duration(shortest)} and {format_duration(longest)}"
         yield Issue("min_length", f"must not be longer than max_length; got {got}")
     if longest is not None and not longest:
-        yield Issue("max_length", f"must not be nothing; got {format_duration(longest)}")
+        yield Issue("max_length", f"must be above 0; got {format_duration(longest)}")
     if frame.max_records is not None and frame.min_records > frame.max_records:
         got = f"{frame.min_records} and {frame.max_records}"
         yield Issue("min_records", f"must not be more than max_records; got {got}")
@@ -104,7 +104,7 @@ def _counts(frame: Frame) -> Iterator[Issue]:
 
 def _missing(frame: Frame) -> Iterator[Issue]:
     if frame.starts_when is None and frame.when_open is not None:
-        yield Issue("when_open", "goes with starts_when, which is missing")
+        yield Issue("when_open", "requires starts_when, which is missing")
     elif frame.starts_when is not None and frame.when_open is None:
         rule = "is required with starts_when, one of report, drop, continue: a start may meet an open frame"
         yield Issue("when_open", rule)
@@ -112,13 +112,13 @@ def _missing(frame: Frame) -> Iterator[Issue]:
         rule = "must be breaks with kind trend: what is missing has no value to be above or below another"
         yield Issue("missing", f"{rule}; got {frame.missing}")
     elif frame.kind != "threshold" and frame.missing == "satisfies":
-        rule = "goes with kind threshold: a missing value satisfies no other kind"
+        rule = "requires kind threshold: a missing value satisfies no other kind"
         yield Issue("missing", f"{rule}; got kind {frame.kind}")
     if frame.known is None:
         return
     if frame.missing != "satisfies":
         got = "no missing" if frame.missing is None else f"missing: {frame.missing}"
-        yield Issue("known", f"goes with missing: satisfies; got {got}")
+        yield Issue("known", f"requires missing: satisfies; got {got}")
     for name, why in _NOT_KNOWN.items():
         if name in frame.model_fields_set:
             yield Issue(name, f"must not be set with known: {why}")
@@ -131,11 +131,11 @@ def _readings(frame: Frame) -> Iterator[Issue]:
         yield Issue("on_duplicate_time", f"{rule}: a reading has a time of its own")
     for name in ("key", "on_duplicate_time"):
         if frame.source is not None and name in frame.model_fields_set:
-            yield Issue(name, "goes with frames of events; granules have those of their block")
+            yield Issue(name, "requires frames of events; granules have those of their block")
     if frame.baseline is not None:
         for index, shift in enumerate(frame.baseline.shift):
             if not shift:
-                yield Issue(f"baseline.shift[{index}]", "must not be nothing")
+                yield Issue(f"baseline.shift[{index}]", "must be above 0")
         shifts = [format_duration(shift) for shift in frame.baseline.shift]
         yield from find_duplicates("baseline.shift", shifts)
 
@@ -165,7 +165,7 @@ def _period(frame: Frame) -> Iterator[Issue]:
         what = "longest" if frame.longest else f"scheme {frame.scheme}"
         yield Issue("period", f"is required with {what}, which is known when a period is over")
     elif period is not None and not (frame.longest or overlap):
-        rule = "goes with longest, or with scheme cover or unconstrained of kind delta or aggregate"
+        rule = "requires longest, or scheme cover or unconstrained of kind delta or aggregate"
         yield Issue("period", rule)
     elif period is not None and (period < HOUR or period % HOUR or period > LONGEST):
         rule = f"must be whole hours, from one to {format_duration(LONGEST)}"

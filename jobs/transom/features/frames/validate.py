@@ -62,9 +62,9 @@ def _key(place: str, name: str, frame: Frame, stream: Stream) -> Iterator[Issue]
             if frame.key != stream.key:
                 yield no_column(where, column, stream.event_columns)
         elif column in (*FRAME_COLUMNS, "block", BASELINE):
-            yield Issue(where, f"{column} is a column that every frame has; name the column otherwise")
+            yield Issue(where, f"{column} is a column that every frame has; choose another name")
         elif column in OPEN_FRAME_COLUMNS:
-            yield Issue(where, f"{column} is a column that every open frame has; name the column otherwise")
+            yield Issue(where, f"{column} is a column that every open frame has; choose another name")
 
 
 def _conditions(place: str, name: str, frame: Frame, stream: Stream) -> Iterator[Issue]:

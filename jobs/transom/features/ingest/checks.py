@@ -117,6 +117,6 @@ def _advice(stream: Stream, key: RequiredKeyColumn) -> str:
     instead = NULL_PLACEHOLDER.get(stream.event_types[key.column])
     derived = f"key by a derived column, `is: coalesce({key.column}, {instead})`, " if instead else ""
     return (
-        f"lines of {key.blocks} that lack {key.column}: put the data right, or leave them out, "
+        f"lines of {key.blocks} that lack {key.column}: fix the data, or omit them, "
         f'`where: "{key.column} is not null"`, or {derived}or give the check another severity'
     )

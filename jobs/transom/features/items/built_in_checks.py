@@ -13,7 +13,7 @@ def item_checks(stage: str, short: str, rules: Mapping[str, str]) -> dict[str, B
         short: the name of the check that no item is too long, a warning.
         rules: rules by the names of their checks, with the severity error.
     """
-    is_short = "no item has more than 4,096 bytes; longer ones are passed over"
+    is_short = "no item has more than 4,096 bytes; longer ones are skipped"
     advice = "the beginnings of long ones are in the sample: a shorter column may be derived of them"
     errors = {name: BuiltIn(stage, "error", rule) for name, rule in rules.items()}
     return {short: BuiltIn(stage, "warning", is_short, advice=advice)} | errors

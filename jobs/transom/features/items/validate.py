@@ -84,7 +84,7 @@ def _item(
         if column not in stream.event_columns:
             yield no_column(at, column, stream.event_columns)
         elif column in reserved:
-            yield Issue(at, f"{column} is a column that every {called} has; name it otherwise")
+            yield Issue(at, f"{column} is a column that every {called} has; choose another name")
         elif stream.event_types[column] == "number":
             rule = f"must be a text, an integer, a truth value or a time; {column} is a number"
             yield Issue(at, f"{rule}: derive a text or an integer of it")
@@ -128,7 +128,7 @@ def value_problems(
         yield rule
     size = sum(len(value.encode()) for value in values if isinstance(value, str)) if valid else 0
     if size > LONGEST:
-        yield f"one of more than {LONGEST:,} bytes is passed over; got {size:,}"
+        yield f"one of more than {LONGEST:,} bytes is skipped; got {size:,}"
 
 
 def columns_read(stream: Stream, blocks: Mapping[str, ItemBlock]) -> Iterator[BlockColumns]:

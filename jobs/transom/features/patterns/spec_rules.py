@@ -31,13 +31,13 @@ def problems(pattern: Pattern) -> Iterator[Issue]:
         yield from find_duplicates(name, getattr(pattern, name))
     if pattern.detector is not None:
         if pattern.absent:
-            yield Issue("absent", "goes with steps; a detector sees to it by itself")
+            yield Issue("absent", "requires steps; a detector decides this by itself")
         if pattern.count_records == "steps" and "count_records" in pattern.model_fields_set:
             rule = "must be all with a detector, which is shown every record; got 'steps'"
             yield Issue("count_records", rule)
         return
     if pattern.columns:
-        yield Issue("columns", "goes with detector; steps read the columns that they name")
+        yield Issue("columns", "requires detector; steps read the columns that they name")
     path_of: dict[str, str] = {}
     duplicates = []
     for path, _, step in pattern.placed():
@@ -71,7 +71,7 @@ def problems(pattern: Pattern) -> Iterator[Issue]:
 def _durations(pattern: Pattern) -> Iterator[Issue]:
     within, batch = pattern.within, pattern.declared_batch
     if not within:
-        yield Issue("within", f"must not be nothing; got {format_duration(within)}")
+        yield Issue("within", f"must be above 0; got {format_duration(within)}")
     for name, length in (("within", within), ("merge_gap", pattern.merge_gap)):
         if length > LONGEST:
             rule = f"must not be longer than {format_duration(LONGEST)}"

@@ -128,10 +128,10 @@ def _keys(stream: Stream) -> Iterator[Issue]:
         for index, name in enumerate(key):
             row = next((row for row, columns in reserved.items() if name in columns), None)
             if row is not None:
-                rule = f"{name} is a column that every {row} has; name the column otherwise"
+                rule = f"{name} is a column that every {row} has; choose another name"
                 yield Issue(f"{path}[{index}]", rule)
             elif name in used:
-                rule = f"{name} is the column of {used[name]}; name the column otherwise"
+                rule = f"{name} is the column of {used[name]}; choose another name"
                 yield Issue(f"{path}[{index}]", rule)
             elif path != "key" and name not in stream.event_columns:
                 yield no_column(f"{path}[{index}]", name, stream.event_columns)

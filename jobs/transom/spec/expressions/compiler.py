@@ -216,7 +216,7 @@ class Compiler:
         if node.expression.key == "null":
             return f"({self.compile(node.this)[0]} IS NULL)", "boolean"
         if node.expression.key != "boolean":
-            self._fail(node, "is goes with null, true or false")
+            self._fail(node, "is requires null, true or false")
         value, _ = self._typed(node.this, "boolean", who="is true")
         return f"({value} IS {self._boolean(node.expression)[0]})", "boolean"
 

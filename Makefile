@@ -23,8 +23,9 @@ lock: setup ## regenerate tools/requirements.txt from tools/requirements.in
 	@$(ENV) uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
 	  --no-header tools/requirements.in -o tools/requirements.txt
 
-lint: setup ## check rules, format and the direction of imports
-	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE) && lint-imports --no-logo
+lint: setup ## check rules, format, the direction of imports, and the prose of pages, docstrings and messages
+	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE) && lint-imports --no-logo && \
+	  PYTHONPATH=tools:"$$PYTHONPATH" python -m prose_lint
 
 format: setup ## format the code, and apply ruff's automatic fixes
 	@$(ENV) ruff check -q --fix $(CODE); ruff format -q $(CODE)

@@ -28,21 +28,24 @@ class Problem:
 
 @dataclass(frozen=True)
 class Wording:
-    """A rule about words: what is found, and what to write instead. The pattern excludes correct uses."""
+    """A rule about words.
+
+    Attributes:
+        rule: its name.
+        pattern: matches the words, except in correct uses.
+        advice: what to write instead.
+    """
 
     rule: str
-    pattern: str
+    pattern: re.Pattern[str]
     advice: str
 
 
-def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
-    rules = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text())
-    wordings = [Wording(rule, one["pattern"], one["instead"]) for rule, one in rules.items()]
-    return [(one, re.compile(rf"\b(?:{one.pattern})\b", re.IGNORECASE | re.VERBOSE)) for one in wordings]
-
-
-WORDINGS = _wordings()
-"""Rules about words, each with its compiled pattern."""
+WORDINGS = tuple(
+    Wording(rule, re.compile(rf"\b(?:{one['pattern']})\b", re.IGNORECASE | re.VERBOSE), one["instead"])
+    for rule, one in yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text()).items()
+)
+"""The rules about words."""
 
 _NO_SUMMARY = re.compile(r"\s*(What|How|Who|When|Where|It|They|This|If)\b")
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*] |\d+\. |[\w*, ]+: )")
@@ -52,8 +55,8 @@ _NO_SENTENCES = re.compile(r"    |#|\||!\[|:::")
 
 def problems(text: Text) -> Iterator[Problem]:
     """Yield the places of a text that break a rule."""
-    for wording, pattern in WORDINGS:
-        for match in pattern.finditer(text.text):
+    for wording in WORDINGS:
+        for match in wording.pattern.finditer(text.text):
             line = text.line + text.text.count("\n", 0, match.start())
             yield Problem(line, wording.rule, match[0], wording.advice)
     counts = {one: len(one.split()) for one in sentences(text)}
@@ -61,9 +64,8 @@ def problems(text: Text) -> Iterator[Problem]:
         if count > MAX_WORDS:
             yield Problem(text.line, "sentence", f"{one[:60]}...", f"{count} words: split it")
     if text.kind == "page" and counts and sum(counts.values()) >= MAX_MEAN_WORDS * len(counts):
-        yield Problem(
-            text.line, "sentences", "the page", f"{MAX_MEAN_WORDS} words or more on average: split some"
-        )
+        advice = f"{MAX_MEAN_WORDS} words or more on average: split some"
+        yield Problem(text.line, "sentences", "the page", advice)
     if text.of not in ("", "attribute") and (match := _NO_SUMMARY.match(text.text)):
         yield Problem(text.line, "summary", match[1], "an imperative, or a noun that names the thing")
 

@@ -66,8 +66,8 @@ def problems(text: Text) -> Iterator[Problem]:
     if text.kind == "page" and counts and sum(counts.values()) >= MAX_MEAN_WORDS * len(counts):
         advice = f"{MAX_MEAN_WORDS} words or more on average: split some"
         yield Problem(text.line, "sentences", "the page", advice)
-    if text.of not in ("", "attribute") and (match := _NO_SUMMARY.match(text.text)):
-        yield Problem(text.line, "summary", match[1], "an imperative, or a noun that names the thing")
+    if text.of not in ("", "attribute") and (start := _NO_SUMMARY.match(text.text)):
+        yield Problem(text.line, "summary", start[1], "an imperative, or a noun that names the thing")
 
 
 def sentences(text: Text) -> list[str]:

@@ -125,7 +125,7 @@ def _messages(path: Path, tree: ast.Module) -> Iterator[Text]:
     statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)

@@ -324,7 +324,9 @@ def test_concurrent_runs_with_one_name_keep_their_results_apart(
         monkeypatch.setattr(job, "run_chunk", work)
         job.run_stage(Mock(), "ingest", load(WEB), TWO_HOURS, lake=str(tmp_path), run_id="daily 1")
 
-    with pytest.raises(RunSuperseded, match=r"run daily 1 [0-9a-f]+ was overtaken by run daily 1 [0-9a-f]+ "):
+    with pytest.raises(
+        RunSuperseded, match=r"run daily 1 [0-9a-f]+ was superseded by run daily 1 [0-9a-f]+ "
+    ):
         tries(2)
     ledger = Ledger(str(tmp_path / "web"))
     [run] = ledger.runs()

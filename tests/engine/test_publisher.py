@@ -120,7 +120,7 @@ def test_run_that_claims_in_between_owns_the_hours(shelf: RecordingTables) -> No
         )
     assert shelf.written == []
     shelf.meanwhile = lambda: ledger.claim("ingest", [node(0)], "c") and None
-    with pytest.raises(RunSuperseded, match=r"run a was overtaken by run c \(writing\)"):
+    with pytest.raises(RunSuperseded, match=r"run a was superseded by run c \(writing\)"):
         publish_partitions(
             shelf,
             ledger,

@@ -79,7 +79,9 @@ def test_number_of_records_above_the_limit_is_refused() -> None:
 
 
 def test_matrix_of_another_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^the matrix must be as Shape\(rows=3, columns=5, seed=1\) says"):
+    with pytest.raises(
+        ValueError, match=r"^the matrix must have the shape Shape\(rows=3, columns=5, seed=1\);"
+    ):
         replace(sketch([1] * len(ITEMS)), counts=np.zeros((5, 3), dtype=np.int64))
 
 

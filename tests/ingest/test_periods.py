@@ -103,7 +103,7 @@ def test_files_with_other_start_and_end_minutes_cover_the_time_between() -> None
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ({"covers": None}, "source.name_time: end goes with covers"),
+        ({"covers": None}, "source.name_time: end requires covers"),
         ({"covers": "7 minutes"}, "source.covers: must divide one hour"),
         ({"covers": "90 minutes"}, "or be whole hours; got 90 minutes"),
         ({"covers": "0 minutes"}, "source.covers: must divide one hour"),

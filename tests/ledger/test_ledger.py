@@ -42,11 +42,11 @@ def test_claim_is_published_and_tokens_increase(ledger: Ledger) -> None:
 def test_overtaken_run_publishes_nothing(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a")
     ledger.claim("ingest", [node(1)], "b")
-    with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run a was overtaken by run b \(writing\)"):
+    with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run a was superseded by run b \(writing\)"):
         ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
     assert ledger.snapshot()[node(0)].status == "writing"
     ledger.publish("ingest", {node(1): published("b")}, "b")
-    with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run b was overtaken by run b \(published\)"):
+    with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run b was superseded by run b \(published\)"):
         ledger.publish("ingest", {node(1): published("b", "3:8")}, "b")
     assert ledger.snapshot()[node(1)] == published("b")
 

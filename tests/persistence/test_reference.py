@@ -63,7 +63,7 @@ def test_reported_items_are_those_counted_often_enough(
         (72, "0.5", "0.5", "epsilon must be above 0 and below alpha; got 0.5 and alpha 0.5"),
         (72, "0.5", "0", "epsilon must be above 0 and below alpha; got 0 and alpha 0.5"),
         (0, "0.5", "0.1", "slots and instances must be 1 or more; got 0, 1"),
-        (72, "0.5", "0.02", "epsilon must be at least 2 / 72, or every item is tracked, which takes more "
+        (72, "0.5", "0.02", "epsilon must be at least 2 / 72, or every item is tracked, which costs more "
          "than exact counts: tau = 2 / (epsilon n) is 1.39; got epsilon 0.02 of 72 slots"),
     ],
 )  # fmt: skip

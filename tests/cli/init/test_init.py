@@ -215,7 +215,7 @@ def test_file_that_is_no_log_is_refused_by_name(
     stream = [stream_file("apache")] if command == "try" else []
     result = run(command, *stream, file)
     # A readable file without events and an unreadable file are different cases.
-    read = "lines became an event" in texts or "no form that is known" in texts
+    read = "lines became an event" in texts or "an unknown form" in texts
     assert (result.exit_code, result.stdout) == (1 if read else 2, "")
     assert result.stderr.startswith(f"transom: {file}: {texts}")
     assert result.stderr.count("\n") == 1

@@ -234,8 +234,8 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
         "  what was published before stays; fix the data (or accept the value), then:",
         "  run it",
         "  your file has 0.3164 for few_errors of 2015-05-17T00:00, and the check observed 0.31645: "
-        "`observed` must have",
-        "      every digit",
+        "`observed` must",
+        "      have every digit",
         "  to accept it, put this into the stream file, with your name and the reason:",
         "    waivers:",
         "      - {hour: 2015-05-17T00:00, stage: ingest, check: few_errors, observed: 0.31645, who: NAME, "

@@ -121,7 +121,7 @@ CASES = [
          "first detected at 2015-05-17T02:00:00 in windows, 1 h 0 min 0 s after the first record"],
     ),
     Case(
-        PERSISTENT, ITEMS, STAY, "x: eve appears again and again, since 2015-05-17T00:00:00",
+        PERSISTENT, ITEMS, STAY, "x: eve is there again and again, since 2015-05-17T00:00:00",
         ["in 30 to 34 of 48 slots of 30 minutes, about 31.3; 40 records", "11?0",
          "on average 1800.0 s from the first contact of a slot to that of the next one, with a deviation of "
          "12.3 %"],
@@ -130,7 +130,7 @@ CASES = [
     Case(
         PERSISTENT, ITEMS | {"title": "{user} again"},
         STAY | NO_FIGURES | {"slots": None, "gap_mean_s": None},
-        "eve again", ["no longer in enough of the 48 slots of 30 minutes up to 2015-05-17T02:00:00", "", ""],
+        "eve again", ["no more in enough of the 48 slots of 30 minutes up to 2015-05-17T02:00:00", "", ""],
         "guaranteed",
     ),
     Case(

@@ -44,8 +44,8 @@ def templates(stream: Stream) -> Iterator[PersistentFindings]:
         if block.finding:
             window = f"{block.slots} slots of {format_duration_long(block.slot)}"
             yield PersistentFindings(
-                **common(name, block, "appears again and again"),
-                gone=f"no longer in enough of the {window}",
+                **common(name, block, "is there again and again"),
+                gone=f"no more in enough of the {window}",
                 # With slots of several hours, not every hour reports.
                 reach=max(block.slot // HOUR - 1, 0),
                 window=window,

@@ -42,7 +42,7 @@ class PersistenceParams:
         if self.tau > 1:
             raise ValueError(
                 f"epsilon must be at least 2 / {self.slots}, or every item is tracked, which costs more than "
-                f"exact counts:  tau = 2 / (epsilon n) is {float(self.tau):.3g}; got "
+                f"exact counts: tau = 2 / (epsilon n) is {float(self.tau):.3g}; got "
                 f"epsilon {float(self.epsilon):g} of {self.slots} slots"
             )
 

@@ -85,7 +85,7 @@ def test_claim_records_version_of_the_rows_that_it_replaces(ledger: Ledger) -> N
     "previous",
     [
         replace(published("a"), status="quarantined", complete=False, reason="f: rejected_share"),
-        replace(published("a"), status="blocked", complete=False, reason="ingest events is withheld"),
+        replace(published("a"), status="blocked", complete=False, reason="ingest events is quarantined"),
         replace(published("a"), status="expired", rows=0),
         replace(published("a"), complete=False, reason="f: truncated"),
         replace(published("a"), input_hashes=None),

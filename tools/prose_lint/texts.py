@@ -24,6 +24,10 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+_WORDS = re.compile(r"[A-Za-z]{2,}.* |^ .*[A-Za-z]{2,}")
+"""A word of a string with a blank; other strings are names and keys."""
+_PATTERN_OR_QUERY = re.compile(r"\\|\(\?|[A-Z]{4,} .*(FROM|ON) ")
+
 Kind = Literal["page", "docstring", "comment", "message", "description"]
 
 
@@ -122,21 +126,16 @@ def _comments(path: Path, source: str) -> Iterator[Text]:
 def _messages(path: Path, tree: ast.Module) -> Iterator[Text]:
     """Yield strings of several words. An inserted value is `{}`; patterns and queries are omitted."""
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        elif (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in inner | statements
-        ):
+            parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            text = "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
             text = node.value
         else:
             continue
-        if re.search(r"[A-Za-z]{2,}.* |^ .*[A-Za-z]{2,}", text) and not re.search(
-            r"\\|\(\?|[A-Z]{4,} .*(FROM|ON) ", text
-        ):
+        if _WORDS.search(text) and not _PATTERN_OR_QUERY.search(text):
             yield Text(path, node.lineno, "message", without_code(text))
 
 

@@ -44,7 +44,7 @@ def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
         input_hashes=ExpectedInputs(lake.stream).expected(at(1)),
         reason=f"{names[0]}: {cause}",
     )
-    lacks = f"{names[0]}: quarantined, see the finding of 2015-05-17T01:00 says why"
+    lacks = f"{names[0]}: quarantined, see the finding of 2015-05-17T01:00"
     entry = lake.ledger.snapshot()[partition_of("events", at(0))]
     lake.run("a", "ingest", {partition_of("events", at(1)): bad})
     lake.run("a", "ingest", {partition_of("events", at(0)): replace(entry, complete=False, reason=lacks)})
@@ -121,7 +121,7 @@ def test_run_is_advised_only_once_the_missing_file_exists(run: Ask, lake: Lake) 
     lines = explanation(run, lake, "2015-05-17T01:00")
     assert f"    something is missing: {cause}" in lines
     assert (
-        "    if it never comes, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, "
+        "    if it never arrives, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, "
         "stage: ingest, check: files_expected, observed: 0, who: NAME, why: REASON}"
     ) in lines
     assert lines[-3:] == [
@@ -169,7 +169,7 @@ def test_files_with_remarks_are_reported_and_hours_stay_fresh(run: Ask, lake: La
     # Hour 2 may get files named after hour 3; hour 1 has all its files.
     early = (
         f"it may count as complete before all files are there, as {folder}.02.log, named for "
-        "2015-05-17T02:00, holds events of 2015-05-17T01:00; if names say the end of what a file covers: "
+        "2015-05-17T02:00, holds events of 2015-05-17T01:00; if names give the end of what a file covers: "
         "`source: {name_time: end, covers: ...}`"
     )
     for hour, remarks in (("00", []), ("01", [equal]), ("02", [early])):

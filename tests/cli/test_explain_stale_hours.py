@@ -33,7 +33,7 @@ def test_changed_specification_or_version_is_named(
     assert lines[2:4] == [
         f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "
         "of a column",
-        f"    transom computes it otherwise since: version {VERSION} then, 99 now",
+        f"    a later version of transom computes it differently: version {VERSION} then, 99 now",
     ]
     assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
 

@@ -124,7 +124,7 @@ def test_page_of_a_dag_describes_its_stream() -> None:
         "plain.yaml",
     )
     dag = build(plain, WEB)
-    assert dag.description == "Figures and findings from landing/p/%Y-%m-%dT%H.json"
+    assert dag.description == "Aggregates and findings from landing/p/%Y-%m-%dT%H.json"
     assert "fit: lines of each mean against time by 1 hour; alert many: `n > 9 or n < 2`" in dag.doc_md
     described = plain.model_copy(update={"description": "What it is.\nMore of it."})
     assert build(described, WEB).description == "What it is."

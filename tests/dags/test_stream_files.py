@@ -126,7 +126,7 @@ def test_task_of_a_stream_with_an_invalid_file_logs_the_error(tmp_path: Path) ->
         shown = python(code.format(requested), {**os.environ, "TRANSOM_STREAMS": str(tmp_path)})
         output[requested] = shown.stdout + shown.stderr
     assert "its file is wrong" not in output["web"]
-    assert "stream site: its file is wrong, and its tasks wait until it is put right: " in output["site"]
+    assert "stream site: its file is wrong, and its tasks wait until it is fixed: " in output["site"]
     assert "apache/combind" in output["site"]
 
 

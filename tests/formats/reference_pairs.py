@@ -80,7 +80,7 @@ class KeyValue:
         rest, own = text_of(line), dict[str, str | None]()
         expected = f"a line with name{self.signs[1]}value in it"
         if self.lead:
-            expected += f", behind {' '.join(self.lead)}"
+            expected += f", after {' '.join(self.lead)}"
         for name in self.lead:
             rest = rest.lstrip(self.signs[0])
             length = next((at for at, letter in enumerate(rest) if letter in self.signs[0]), None)

@@ -102,7 +102,7 @@ def test_state_dropped_by_concurrent_run_does_not_count_as_empty() -> None:
         for node, required in whole.state().items():
             assert lake.state()[node].digest == required.digest, (point, node)
             assert lake.rows(node) == whole.rows(node) or (node.table, node.hour) in removed, (point, node)
-    assert any("another run has let state expire that run run " in texts for texts in text)
+    assert any("another run expired state that run run " in texts for texts in text)
 
 
 @pytest.mark.parametrize("stage", ["frames", "fills"])

@@ -237,7 +237,7 @@ def test_csv_records_over_several_lines_are_refused_with_advice(tmp_path: Path) 
     rows = "".join(f'2024-05-01 10:00:{n:02},"a note\nover {n} lines, or more"\n' for n in range(20))
     assert refusal(tmp_path, f"time,what\n{rows}") == (
         "is CSV whose quoted values go over several lines: 21 records in 41 lines. transom reads a record a "
-        'line. Make it so: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
+        'line. Convert it: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
         "[' '.join(c.split()) "
         'for c in r] for r in csv.reader(sys.stdin))" < FILE > NEW'
     )
@@ -256,4 +256,4 @@ def test_decimal_commas_become_numbers_through_an_expression(tmp_path: Path) -> 
         for name, step in (("temp", "0.1"), ("wind", "0.01"))
     }
     assert actual.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
-    assert "# ?: made of temp_text, which has a decimal comma\n" in actual.text
+    assert "# ?: derived from temp_text, which has a decimal comma\n" in actual.text

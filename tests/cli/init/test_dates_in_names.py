@@ -47,7 +47,7 @@ def test_syslog_without_a_year_is_reported(tmp_path: Path, name: str, start: str
     assert actual.column("time")[0] == "Nov  2 06:55:00"
     assert (
         "# time: ?: no year is found for the times in time (Nov 2 06:55:00), so they are not read; "
-        f"land the files under names that say the day, such as {advice}, and draft it again: the "
+        f"land the files under names with the day, such as {advice}, and draft it again: the "
         "year is then taken from there\n"
     ) in actual.text
 
@@ -79,5 +79,5 @@ def test_try_requires_the_date_of_its_times(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         scan_file(stream, other)
     assert str(error.value) == (
-        f"{other}: must be named as in source.path, app.{{date}}.log, as times are made of date in its name"
+        f"{other}: must be named as in source.path, app.{{date}}.log, as times consist of date in its name"
     )

@@ -231,11 +231,11 @@ def test_too_long_line_is_refused_with_advice_to_split_it(
 
 
 LIST = (
-    "is one list of JSON, `[{...}, ...]`; transom reads an object a line. Make it so: jq -c '.[]' FILE > NEW"
+    "is one list of JSON, `[{...}, ...]`; transom reads an object a line. Convert it: jq -c '.[]' FILE > NEW"
 )
 VALUES = (
     "holds values of JSON that go over several lines; transom reads an object a line. "
-    "Make it so: jq -c '.' FILE > NEW"
+    "Convert it: jq -c '.' FILE > NEW"
 )
 
 
@@ -254,4 +254,4 @@ def test_json_of_another_shape_is_refused_with_advice(
     tmp_path: Path, content: str, texts: str | None
 ) -> None:
     text = refusal(tmp_path, content)
-    assert (text == texts) if texts else text.startswith("is of no form that is known")
+    assert (text == texts) if texts else text.startswith("has an unknown form")

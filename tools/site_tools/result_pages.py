@@ -48,7 +48,7 @@ HEADS = {
     "who": "way",
     "whole_s": "to its end, s",
 }
-"""Heads of columns whose names do not say enough."""
+"""Heads of columns whose names are not clear enough."""
 Row = Mapping[str, Any]
 
 

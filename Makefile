@@ -1,13 +1,13 @@
 # `make` alone lists the targets.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
 ENV := . .transom/env &&
-CODE := jobs dags plugins tools tests
+CODE := jobs dags plugins tools docker tests
 # An idle worker takes the next test; one worker runs all tests of a group, in order.
 WORKERS ?= 3
 PYTEST := pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
+.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster images demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -19,13 +19,15 @@ docs: setup ## build the documentation site, .transom/site/index.html
 	@$(ENV) python tools/site_tools/drawings.py docs/drawings
 	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build -q --strict
 
-lock: setup ## regenerate tools/requirements.txt from tools/requirements.in
-	@$(ENV) uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
-	  --no-header tools/requirements.in -o tools/requirements.txt
+COMPILE := uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header
+lock: setup ## regenerate tools/requirements.txt from tools/requirements.in, and the image's lock files in docker/
+	@$(ENV) $(COMPILE) tools/requirements.in -o tools/requirements.txt
+	@$(ENV) $(COMPILE) pyproject.toml docker/requirements.in --extra airflow -c tools/requirements.txt -o docker/requirements.txt
+	@$(ENV) echo hatchling | $(COMPILE) - -c tools/requirements.txt -o docker/build.txt
 
-lint: setup ## check rules, format, the direction of imports, and the prose of pages, docstrings and messages
+lint: setup ## check rules, format, the direction of imports, the image, and the prose of pages, docstrings and messages
 	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE) && lint-imports --no-logo && \
-	  PYTHONPATH=tools:"$$PYTHONPATH" python -m prose_lint
+	  hadolint docker/Dockerfile && PYTHONPATH=tools:"$$PYTHONPATH" python -m prose_lint
 
 format: setup ## format the code, and apply ruff's automatic fixes
 	@$(ENV) ruff check -q --fix $(CODE); ruff format -q $(CODE)
@@ -82,6 +84,9 @@ airflow: setup ## run Airflow on the streams of this checkout, until Ctrl-C (POR
 
 cluster: setup ## run a Spark master and two workers on loopback, until Ctrl-C
 	@$(ENV) python tools/cluster.py
+
+images: setup ## build the image, run a day through its services, kill each once (half an hour; root, buildah, debootstrap)
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m images
 
 demo: setup ## process real logs with a real Airflow, and show the findings
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m demo

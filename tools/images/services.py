@@ -67,7 +67,14 @@ def resolve(compose: Path, environment: Mapping[str, str]) -> dict[str, Any]:
         ServerError: the compose file is invalid, or a variable that it needs is not set.
     """
     # It asks an engine for its version, which `config` does not use.
-    command = ["podman-compose", "--podman-path", "echo", "--file", str(compose), "config"]
+    command = [
+        "podman-compose",
+        "--podman-path",
+        shutil.which("echo") or "echo",
+        "--file",
+        str(compose),
+        "config",
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
     )

@@ -24,7 +24,7 @@ FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = FIRST + timedelta(days=1)
 DAG, RUN = "web", "day"
 MOMENT = 10
-"""Seconds between the start of a Spark job's task and a kill."""
+"""Seconds between the moment at which an application has its executors, and a kill."""
 LONGEST = 5400
 KILLED = (
     "spark-worker-1",
@@ -75,6 +75,15 @@ class Memory:
         print(f"  {'all at once':16} {self._at_once / 2**20:6.0f} MiB", flush=True)
 
 
+def has_executors(services: Services) -> bool:
+    """Return whether Spark's master has given cores to an application."""
+    try:
+        page = httpx.get(f"http://{services.containers['spark-master'].address}:8080/json/").json()
+    except (httpx.HTTPError, ValueError):  # not up, or half-way
+        return False
+    return any(application["cores"] > 0 for application in page["activeapps"])
+
+
 def follow(services: Services, airflow: Airflow, memory: Memory) -> None:
     """Wait until the run ends, and kill a service in each of its Spark jobs.
 
@@ -104,12 +113,12 @@ def follow(services: Services, airflow: Airflow, memory: Memory) -> None:
             if seen.get(task, "") != now:
                 seen[task] = now
                 say(f"{task} {now}")
-            if now == "running":
-                running.setdefault(task, time.monotonic())
-            else:
+            if now != "running":
                 running.pop(task, None)
+            elif task in STAGES and task not in running and has_executors(services):
+                running[task] = time.monotonic()
         for task, since in running.items():
-            if left and task in STAGES and task not in killed and time.monotonic() - since >= MOMENT:
+            if left and task not in killed and time.monotonic() - since >= MOMENT:
                 killed[task] = left.pop(0)
                 services.containers[killed[task]].kill()
                 say(f"{killed[task]} is killed during {task}")

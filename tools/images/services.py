@@ -1,8 +1,8 @@
 """The services of a compose file, each in namespaces of its own.
 
 Command, environment, volumes, order, health and restarts are read from the compose file, as podman-compose
-resolves it, and from the configuration of the images. A service has its own network, processes, mounts and host
-name, which disappear with its first process.
+resolves it, and from the configuration of the images. A service has its own network, processes, mounts and
+host name, which disappear with its first process.
 """
 
 import os

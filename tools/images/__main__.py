@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from images.base import buildah, exists, make_postgres, make_python
+from images.base import available, buildah, make_postgres, make_python
 from images.day import COMPOSE
 from images.services import UNSHARE, replicas, resolve
-from processes import ServerError, until_interrupted
+from processes import ServerError, alone, until_interrupted
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".transom" / "images"
@@ -25,24 +25,20 @@ PARTS = (*(f"{SITE}/{package}" for package in PACKAGES), SITE, "opt/transom/spar
 """Folders of the image, each after those inside it."""
 
 
-def build(resolved: dict[str, dict[str, dict[str, str]]]) -> str:
-    """Build the image with stand-ins for missing base images, and return its name."""
-    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
-    (python,) = set(re.findall(r"^FROM (python:\S+)", dockerfile, re.MULTILINE))
-    postgres = resolved["services"]["postgres"]["image"]
-    if not exists(python):
-        make_python(WORK / "base", python)
-    if not exists(postgres):
-        make_postgres(WORK, postgres, python)
-    name = resolved["services"]["scheduler"]["image"]
+def build(name: str, python: str) -> None:
+    """Build the image.
+
+    Args:
+        python: the base image.
+    """
     began = time.monotonic()
     subprocess.run(
         ["buildah", "bud", "--isolation", "chroot", "--network", "host", "--pull=never", "--layers",
-         "--file", "docker/Dockerfile", "--ignorefile", "docker/Dockerfile.dockerignore", "--tag", name, "."],
+         "--file", "docker/Dockerfile", "--ignorefile", "docker/Dockerfile.dockerignore",
+         "--build-arg", f"PYTHON={python}", "--tag", name, "."],
         cwd=ROOT, check=True,
     )  # fmt: skip
     print(f"{name} is built in {time.monotonic() - began:.0f} s", flush=True)
-    return name
 
 
 def print_sizes(root: Path) -> None:
@@ -58,23 +54,39 @@ def print_sizes(root: Path) -> None:
 
 
 def main() -> None:
-    """Build and run."""
+    """Build and run, as the only one in this checkout.
+
+    Raises:
+        ServerError: a program is missing, another run is going on, or the day fails.
+    """
     missing = [program for program in NEEDED if shutil.which(program) is None]
     if missing:
         raise ServerError(f"not found: {missing}. On Debian: apt-get install buildah debootstrap iproute2")
     WORK.mkdir(parents=True, exist_ok=True)
+    with alone(WORK, "run of the images"):
+        _build_and_run()
+
+
+def _build_and_run() -> None:
     for old in (WORK / "volumes", WORK / "landing"):
         shutil.rmtree(old, ignore_errors=True)
     for log in WORK.glob("*.log"):
         log.unlink()
     resolved = resolve(COMPOSE, {"TRANSOM_SECRET": "x" * 64})
-    name = build(resolved)
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
+    (base,) = re.findall(r"^ARG PYTHON=(\S+)", dockerfile, re.MULTILINE)
+    python = available(base, lambda image: make_python(WORK / "base", image))
+    database = resolved["services"]["postgres"]["image"]
+    postgres = available(database, lambda image: make_postgres(WORK, image, python))
+    name = resolved["services"]["scheduler"]["image"]
+    build(name, python)
     containers, roots = [], {}
     try:
         for service, definition in resolved["services"].items():
             for replica in replicas(service, definition):
-                containers.append(buildah("from", "--pull=never", definition["image"]))
-                description = json.loads(buildah("inspect", "--type", "image", definition["image"]))
+                image = postgres if definition["image"] == database else definition["image"]
+                containers.append(buildah("from", "--pull=never", image))
+                description = json.loads(buildah("inspect", "--type", "image", image))
                 roots[replica] = (buildah("mount", containers[-1]), description["OCIv1"]["config"])
         print(f"size of {name}:")
         print_sizes(Path(roots["scheduler"][0]))

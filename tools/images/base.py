@@ -1,16 +1,17 @@
 """Stand-ins for the images that docker/ builds on, made of Debian's packages.
 
-They have the names of the real images. So a real one that buildah has pulled before is used instead. A
-stand-in reaches package registries by this machine's configuration of apt, pip and certificates.
+A real image that buildah has pulled before is used instead. A stand-in reaches package registries by this
+machine's configuration of apt, pip and certificates.
 """
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 SUITE = "bookworm"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
-REGISTRY = "docker.io/library/"
+REAL, STAND_IN = "docker.io/library/", "localhost/stand-in/"
 
 ENTRY_POINT = """#!/bin/sh
 # Does what the entry point of the real image does with these variables.
@@ -43,12 +44,26 @@ def exists(name: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+def available(name: str, make: Callable[[str], None]) -> str:
+    """Return the full name of an image that buildah has: the real one, or else a stand-in.
+
+    Args:
+        name: as docker/ gives it.
+        make: makes the stand-in of a full name.
+    """
+    if exists(REAL + name):
+        return REAL + name
+    if not exists(STAND_IN + name):
+        make(STAND_IN + name)
+    return STAND_IN + name
+
+
 def make_python(folder: Path, name: str) -> None:
     """Make a stand-in for a slim image of Python, from Debian's Python of the same minor version.
 
     Args:
         folder: where the file system is made first, 0.3 GB.
-        name: of the image, as `FROM` names it.
+        name: of the image.
     """
     packages = "--include=ca-certificates,python3,python3-venv,python3-pip"
     if not (folder / "etc" / "debian_version").is_file() or (folder / "debootstrap").is_dir():
@@ -72,15 +87,15 @@ def make_python(folder: Path, name: str) -> None:
     settings = {"SSL_CERT_FILE": CERTIFICATES, "PIP_CERT": CERTIFICATES}
     settings["PATH"] = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
     buildah("config", *(f"--env={name}={value}" for name, value in settings.items()), container)
-    buildah("commit", "-q", "--rm", container, REGISTRY + name)
+    buildah("commit", "-q", "--rm", container, name)
 
 
 def make_postgres(folder: Path, name: str, python: str) -> None:
-    """Make a stand-in for Postgres' image, from the stand-in for Python's and Debian's Postgres."""
+    """Make a stand-in for Postgres' image, from Python's image and Debian's Postgres."""
     entry_point = folder / "entry-point.sh"
     entry_point.write_text(ENTRY_POINT)
     entry_point.chmod(0o755)
-    container = buildah("from", "--pull=never", REGISTRY + python)
+    container = buildah("from", "--pull=never", python)
     install = (
         "mkdir -p /etc/postgresql-common"
         " && echo create_main_cluster=false > /etc/postgresql-common/createcluster.conf"
@@ -91,4 +106,4 @@ def make_postgres(folder: Path, name: str, python: str) -> None:
     buildah("run", "--isolation", "chroot", "--network", "host", container, "--", "sh", "-c", install)
     buildah("copy", "-q", container, entry_point, "/entry-point.sh")
     buildah("config", "--user", "postgres", "--entrypoint", '["/entry-point.sh"]', "--cmd", "", container)
-    buildah("commit", "-q", "--rm", container, REGISTRY + name)
+    buildah("commit", "-q", "--rm", container, name)

@@ -62,10 +62,12 @@ class Memory:
         self._next = time.monotonic() + 15
         total = 0
         for name, container in self._services.containers.items():
-            if container.process is not None and container.process.poll() is None:
+            try:
                 seen = container.memory()
-                total += seen[0]
-                self._most[name] = max(seen, self._most.get(name, (0, 0)))
+            except OSError:  # it has ended
+                continue
+            total += seen[0]
+            self._most[name] = max(seen, self._most.get(name, (0, 0)))
         self._at_once = max(self._at_once, total)
 
     def print(self) -> None:

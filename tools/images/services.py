@@ -8,6 +8,7 @@ host name, which disappear with its first process.
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,12 +122,17 @@ class Container:
         return self.definition.get("restart") in RESTARTS
 
     def first(self) -> int:
-        """Return the number of its first process."""
-        assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        while not (found := children.read_text().split()):
+        """Return the number of its first process.
+
+        Raises:
+            ProcessLookupError: it has ended, or was never started.
+        """
+        while self.process is not None and self.process.poll() is None:
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+            if found := children.read_text().split():
+                return int(found[0])
             time.sleep(0.01)
-        return int(found[0])
+        raise ProcessLookupError(f"{self.name} does not run")
 
     def _inside(self, command: Sequence[str]) -> list[str]:
         """Return the command line of a command in the container's root, with its user and environment."""
@@ -186,21 +192,25 @@ class Container:
 
     def is_healthy(self) -> bool:
         """Run the check of the compose file; a service without one is healthy while it runs."""
-        if self.process is None or self.process.poll() is not None:
+        kind, *words = self.definition.get("healthcheck", {}).get("test", ["CMD", "true"])
+        try:
+            return self.run(*(["sh", "-c", *words] if kind == "CMD-SHELL" else words)).returncode == 0
+        except ProcessLookupError:
             return False
-        kind, *words = self.definition.get("healthcheck", {}).get("test", ["NONE"])
-        if kind == "NONE":
-            return True
-        return self.run(*(["sh", "-c", *words] if kind == "CMD-SHELL" else words)).returncode == 0
 
     def kill(self) -> None:
-        """Kill all its processes at once."""
+        """Kill all its processes at once, and wait until they are gone."""
         assert self.process is not None
-        self.process.kill()
+        # The others of a process namespace end with the first, before its parent sees that.
+        os.kill(self.first(), signal.SIGKILL)
         self.process.wait()
 
     def memory(self) -> tuple[int, int]:
-        """Return the bytes that its processes use, shared ones in parts, and their number."""
+        """Return the bytes that its processes use, shared ones in parts, and their number.
+
+        Raises:
+            OSError: it has ended.
+        """
         space, size, count = Path(f"/proc/{self.first()}/ns/pid").readlink(), 0, 0
         for folder in Path("/proc").glob("[0-9]*"):
             try:

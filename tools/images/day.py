@@ -156,14 +156,16 @@ def main() -> None:
     memory.print()
     airflow.pause(DAG, False)
     airflow.trigger(DAG, RUN, **{"from": format_hour(FIRST), "to": format_hour(END)})
-    follow(services, airflow, memory)
+    try:
+        follow(services, airflow, memory)
+    finally:
+        memory.print()
     scheduler = services.containers["scheduler"]
     for command in (["verify", DAG], ["status", DAG]):
         done = scheduler.run("transom", *command)
         print(done.stdout + done.stderr)
         if command[0] == "verify" and done.returncode:
             raise ServerError(f"transom {' '.join(command)}: {done.returncode}")
-    memory.print()
     print(f"a day of {(END - FIRST) // HOUR} hours, {len(KILLED)} services killed: every task succeeded")
 
 

@@ -91,6 +91,11 @@ def replicas(name: str, service: Mapping[str, Any]) -> list[str]:
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
+def children(process: int) -> list[int]:
+    """Return the child processes of a process."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 @dataclass
 class Container:
     """A container of a service.
@@ -128,9 +133,8 @@ class Container:
             ProcessLookupError: it has ended, or was never started.
         """
         while self.process is not None and self.process.poll() is None:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-            if found := children.read_text().split():
-                return int(found[0])
+            if found := children(self.process.pid):
+                return found[0]
             time.sleep(0.01)
         raise ProcessLookupError(f"{self.name} does not run")
 
@@ -204,6 +208,13 @@ class Container:
         # The others of a process namespace end with the first, before its parent sees that.
         os.kill(self.first(), signal.SIGKILL)
         self.process.wait()
+
+    def hang(self) -> None:
+        """Stop the first process of its command, which `watch.py` has started, without ending it."""
+        # Orphans become later children of the first process.
+        watch, *_ = children(self.first())
+        command, *_ = children(watch)
+        os.kill(command, signal.SIGSTOP)
 
     def memory(self) -> tuple[int, int]:
         """Return the bytes that its processes use, shared ones in parts, and their number.

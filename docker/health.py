@@ -1,7 +1,7 @@
 """Exit with 0 if a service is healthy: health.py URL [COMPONENT].
 
-Any answer without an error is enough. With a component, the answer must be Airflow's health, in which the
-component is healthy.
+A service is healthy if the URL answers without an error. COMPONENT is a component in the answer of Airflow's
+health URL; it must be healthy too.
 """
 
 import json

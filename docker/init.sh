@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prepares Airflow's database and the pool of the DAGs' tasks.
+# Prepare Airflow's database and the pool of the DAGs' tasks.
 set -eu
 length=${#AIRFLOW__API_AUTH__JWT_SECRET}
 if [ "$length" -lt 64 ]; then

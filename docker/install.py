@@ -7,8 +7,8 @@ from transom.installation.install import install
 
 folder = Path(sys.argv[1])
 install(folder, with_archive=False)
-# A container has an environment of its own.
+# The image sets its own variables.
 (folder / "env").unlink()
 (folder / "environment.json").unlink()
-# Where Spark puts temporary files of local runs, of any user.
+# Temporary files of local runs, for any user.
 (folder / "tmp").chmod(0o1777)

@@ -17,13 +17,13 @@ from urllib.request import urlopen
 PAUSE = 5.0
 """Seconds between two checks, at most."""
 ANSWER = 10.0
-"""Seconds that an answer may take."""
+"""Seconds that an answer may take, at most."""
 
 
-def is_healthy(url: str) -> bool:
-    """Return whether a URL answers without an error."""
+def is_healthy(url: str, seconds: float) -> bool:
+    """Return whether a URL answers in time and without an error."""
     try:
-        with urlopen(url, timeout=ANSWER):
+        with urlopen(url, timeout=seconds):
             return True
     except (OSError, HTTPException):
         return False
@@ -44,7 +44,7 @@ def main() -> int:
             pass
         else:
             return code if code >= 0 else 128 - code
-        if is_healthy(url):
+        if is_healthy(url, min(ANSWER, seconds / 2)):
             healthy = time.monotonic()
         elif time.monotonic() - healthy > seconds:
             message = f"{url} was unhealthy for {limit} s: {' '.join(command)} is killed"

@@ -63,7 +63,7 @@ def test_image_copies_existing_files() -> None:
     sources = [word for line in copies for word in line.split()]
     assert sources
     assert [source for source in sources if not (ROOT / source).exists()] == []
-    # An edit of a job leaves the layer of the packages alone.
+    # An edit of a job does not rebuild the layer of the packages.
     first = text.partition("FROM packages")[0]
     assert not re.findall(r"^COPY .*\b(jobs|jobs/transom|dags|plugins|tools) \S+$", first, re.MULTILINE)
 
@@ -103,7 +103,7 @@ def test_machine_settings_do_not_reach_the_cluster(compose: dict[str, Any]) -> N
     commands = re.sub(r"^#.*$", "", image, flags=re.MULTILINE)
     settings = (DOCKER / "spark.properties").read_text()
     assert ".transom" not in commands
-    # Of the environment that set-up writes, the image keeps nothing.
+    # The image keeps nothing of the environment that set-up writes.
     assert re.findall(r'folder / "(\S+)"\)\.unlink', (DOCKER / "install.py").read_text()) == [
         "env",
         install.ENVIRONMENT,
@@ -114,7 +114,7 @@ def test_machine_settings_do_not_reach_the_cluster(compose: dict[str, Any]) -> N
         assert name not in yaml.safe_dump(compose)
     assert "127.0.0.1" not in commands + settings
     assert "spark.driver.host" not in settings
-    # The services' own home of Airflow is on the volume that they share.
+    # Airflow's home is on the volume that the services share.
     shared = compose["x-transom"]["environment"]["AIRFLOW_HOME"]
     assert f"airflow:{shared}" in compose["x-transom"]["volumes"]
 
@@ -134,14 +134,14 @@ def test_cluster_has_no_setting_of_a_small_machine() -> None:
         assert settings[name] == REQUIRED[name]
 
 
-def test_a_worker_has_room_for_an_executor(resolved: dict[str, Any]) -> None:
+def test_executor_fits_into_a_worker(resolved: dict[str, Any]) -> None:
     offered = resolved["services"]["spark-worker"]["environment"]
     wanted = settings_of_the_cluster()["spark.executor.memory"]
     assert offered["SPARK_WORKER_CORES"] == "1"
     assert int(offered["SPARK_WORKER_MEMORY"].removesuffix("g")) >= int(wanted.removesuffix("g"))
 
 
-def test_services_are_started_again_and_watched(resolved: dict[str, Any]) -> None:
+def test_services_restart_and_have_a_health_check(resolved: dict[str, Any]) -> None:
     services = dict(resolved["services"])
     assert services.pop("init")["restart"] == "no"
     for name, service in services.items():
@@ -150,7 +150,26 @@ def test_services_are_started_again_and_watched(resolved: dict[str, Any]) -> Non
     assert replicas("spark-worker", services["spark-worker"]) == ["spark-worker-1", "spark-worker-2"]
 
 
-def test_the_settings_of_airflow_are_ones_that_it_has(resolved: dict[str, Any]) -> None:
+def test_scheduler_ends_when_its_health_check_fails(resolved: dict[str, Any]) -> None:
+    scheduler = resolved["services"]["scheduler"]
+    program, watch, seconds, url, *command = scheduler["command"]
+    assert [program, *command] == ["python", "airflow", "scheduler"]
+    assert url == scheduler["healthcheck"]["test"][-1]
+    # A slow machine needs a minute to start it.
+    assert float(seconds) >= 120
+    image = (DOCKER / "Dockerfile").read_text()
+    used = [
+        word
+        for service in resolved["services"].values()
+        for word in [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]
+        if word.startswith("/opt/transom/docker/")
+    ]
+    assert watch in used
+    for file in used:
+        assert f"docker/{Path(file).name} " in image
+
+
+def test_airflow_has_every_setting(resolved: dict[str, Any]) -> None:
     package = importlib.util.find_spec("airflow")
     assert package is not None
     assert package.origin is not None
@@ -164,7 +183,7 @@ def test_the_settings_of_airflow_are_ones_that_it_has(resolved: dict[str, Any]) 
         assert option in known[section]["options"], name
 
 
-def test_the_services_have_the_secret_or_do_not_start(resolved: dict[str, Any]) -> None:
+def test_services_need_a_secret(resolved: dict[str, Any]) -> None:
     for name in ("api-server", "scheduler"):
         environment = resolved["services"][name]["environment"]
         assert (
@@ -178,7 +197,7 @@ def test_the_services_have_the_secret_or_do_not_start(resolved: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(("length", "code"), [(0, 1), (63, 1), (64, 0)])
-def test_a_short_secret_is_refused(tmp_path: Path, length: int, code: int) -> None:
+def test_short_secret_is_refused(tmp_path: Path, length: int, code: int) -> None:
     airflow = tmp_path / "airflow"
     airflow.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/done\n')
     airflow.chmod(0o755)
@@ -231,15 +250,13 @@ def server() -> Iterator[str]:
         (["/health", "triggerer"], False),
     ],
 )
-def test_health_is_an_answer_in_which_the_component_is_healthy(
-    server: str, arguments: list[str], healthy: bool
-) -> None:
+def test_health_check_reads_status_and_component(server: str, arguments: list[str], healthy: bool) -> None:
     path, *component = arguments
     command = [sys.executable, DOCKER / "health.py", server + path, *component]
     assert (subprocess.run(command, capture_output=True, check=False).returncode == 0) == healthy
 
 
-def test_the_image_has_the_versions_of_the_tests_and_nothing_of_development() -> None:
+def test_image_has_the_tested_versions_and_no_development_packages() -> None:
     tested, image = versions(ROOT / "tools/requirements.txt"), versions(DOCKER / "requirements.txt")
     assert {name: image[name] for name in image if tested.get(name, image[name]) != image[name]} == {}
     assert image.keys() & DEVELOPMENT == set()
@@ -251,7 +268,7 @@ def test_the_image_has_the_versions_of_the_tests_and_nothing_of_development() ->
     assert {name: tested.get(name) for name in build} == build
 
 
-def test_a_clone_has_the_folder_that_compose_mounts(resolved: dict[str, Any]) -> None:
+def test_clone_has_the_folders_that_compose_mounts(resolved: dict[str, Any]) -> None:
     mounts = [text.split(":") for text in resolved["services"]["spark-worker"]["volumes"]]
     sources = [source for source, *_ in mounts if source not in resolved["volumes"]]
     tracked = subprocess.run(

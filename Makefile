@@ -85,7 +85,7 @@ airflow: setup ## run Airflow on the streams of this checkout, until Ctrl-C (POR
 cluster: setup ## run a Spark master and two workers on loopback, until Ctrl-C
 	@$(ENV) python tools/cluster.py
 
-images: setup ## build the image, run a day through its services, kill each once (half an hour; root, buildah, debootstrap)
+images: setup ## build the container image, and run a day in it while each service is killed once (20 minutes; needs root)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m images
 
 demo: setup ## process real logs with a real Airflow, and show the findings

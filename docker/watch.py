@@ -14,7 +14,7 @@ import time
 from http.client import HTTPException
 from urllib.request import urlopen
 
-PAUSE = 5.0
+PAUSE = 15.0
 """Seconds between two checks, at most."""
 ANSWER = 10.0
 """Seconds that an answer may take, at most."""

@@ -26,8 +26,8 @@ END = FIRST + timedelta(days=1)
 DAG, RUN = "web", "day"
 MOMENT = 5
 """Seconds between the moment at which an application has its executors, and a kill."""
-LONGEST = 2400
-"""Seconds that the run of the day may take; 16 minutes are usual."""
+LONGEST = 1800
+"""Maximum of seconds for the run of the day; a quarter of an hour is usual."""
 HANGS = "a scheduler that hangs"
 FAULTS = (
     "spark-worker-1",
@@ -59,7 +59,7 @@ class Client(Airflow):
 
 
 class Memory:
-    """The most memory of each service that was seen."""
+    """The peak memory of each service."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -68,7 +68,7 @@ class Memory:
         self._next = 0.0
 
     def sample(self) -> None:
-        """Look at all services, at most every 15 seconds."""
+        """Measure all services, at most every 15 seconds."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + 15
@@ -83,7 +83,7 @@ class Memory:
         self._at_once = max(self._at_once, total)
 
     def print(self) -> None:
-        """Print a line for each service, and the most of all at once."""
+        """Print a line for each service, and the peak of their sum."""
         for name, (size, count) in sorted(self._most.items()):
             print(f"  {name:16} {size / 2**20:6.0f} MiB in {count} processes")
         print(f"  {'all at once':16} {self._at_once / 2**20:6.0f} MiB", flush=True)
@@ -93,7 +93,7 @@ def has_executors(services: Services) -> bool:
     """Return whether Spark's master has given cores to an application."""
     try:
         page = httpx.get(f"http://{services.containers['spark-master'].address}:8080/json/").json()
-    except (httpx.HTTPError, ValueError):  # not up, or half-way
+    except (httpx.HTTPError, ValueError):  # not up, or an incomplete answer
         return False
     return any(application["cores"] > 0 for application in page["activeapps"])
 

@@ -1,21 +1,77 @@
-"""`docker/watch.py` runs real processes that hang, end or recover."""
+"""`docker/watch.py` watches a real process, which ignores every signal that can be ignored."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from processes import free_port
-
 WATCH = Path(__file__).resolve().parents[2] / "docker" / "watch.py"
-SERVICE = Path(__file__).with_name("unhealthy_service.py")
-LIMIT = 2.0
-LONGEST = 30.0
+RETRIES = 4
+LONGEST = 60.0
+SERVICE = """
+import os, signal, subprocess, sys
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda received, _: (folder / signal.Signals(received).name).touch())
+child = subprocess.Popen(["sleep", "600"], stderr=subprocess.DEVNULL)
+(folder / "part").write_text(f"{os.getpid()} {child.pid}")
+(folder / "part").rename(folder / "ids")
+while True:
+    signal.pause()
+"""
+
+
+class Health(ThreadingHTTPServer):
+    """A health URL.
+
+    Attributes:
+        answers: status codes of the next answers; later ones repeat the last. 0 closes the connection.
+        count: answers so far.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.answers = [200]
+        self.count = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/"
+
+    def next(self) -> int:
+        self.count += 1
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Health
+
+    def do_GET(self) -> None:
+        if status := self.server.next():
+            self.send_response(status)
+            self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def health() -> Iterator[Health]:
+    with Health() as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.05])
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
 def is_running(process: int) -> bool:
@@ -29,82 +85,69 @@ def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LONGEST
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-class Watched:
-    """A service under `watch.py`, healthy while the file `healthy` exists."""
-
-    def __init__(self, folder: Path) -> None:
-        port = free_port()
-        self.healthy = folder / "healthy"
-        self.healthy.touch()
-        ids = folder / "ids"
-        watch = [sys.executable, WATCH, str(LIMIT), f"http://127.0.0.1:{port}/"]
-        self.watch = subprocess.Popen(
-            [*watch, sys.executable, SERVICE, folder, str(port)], stderr=subprocess.PIPE, text=True
-        )
-        wait_for(ids.exists)
-        self.command, self.child = map(int, ids.read_text().split())
-
-    def ended(self) -> tuple[int, str]:
-        _, printed = self.watch.communicate(timeout=LONGEST)
-        return self.watch.returncode, printed
+        time.sleep(0.02)
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    running = Watched(tmp_path)
-    try:
-        yield running
-    finally:
-        for process in (running.command, running.child):
-            if is_running(process):
-                os.kill(process, signal.SIGKILL)
-        running.watch.kill()
-        running.watch.communicate()
+def watch(tmp_path: Path, health: Health) -> "Iterator[subprocess.Popen[str]]":
+    command = [sys.executable, WATCH, "0.1", str(RETRIES), health.url]
+    with subprocess.Popen(
+        [*command, sys.executable, "-c", SERVICE, tmp_path], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            wait_for((tmp_path / "ids").exists)
+            yield process
+        finally:
+            process.kill()
+            for left in ids(tmp_path):
+                if is_running(left):
+                    os.kill(left, signal.SIGKILL)
 
 
-def test_unhealthy_service_is_killed_with_its_processes(watched: Watched) -> None:
-    # It goes on and ignores SIGTERM, as a scheduler that waits for its own processes.
-    watched.healthy.unlink()
-    began = time.monotonic()
-    code, printed = watched.ended()
-    assert code == 1
-    assert "was unhealthy for 2.0 s" in printed
-    assert time.monotonic() - began > LIMIT / 2
-    wait_for(lambda: not is_running(watched.command) and not is_running(watched.child))
+def ids(folder: Path) -> list[int]:
+    file = folder / "ids"
+    return [int(text) for text in file.read_text().split()] if file.exists() else []
 
 
-def test_stopped_service_that_gives_no_answer_is_killed(watched: Watched) -> None:
-    os.kill(watched.command, signal.SIGSTOP)
-    assert watched.ended()[0] == 1
-    wait_for(lambda: not is_running(watched.command) and not is_running(watched.child))
+@pytest.mark.parametrize("failure", [503, 0])
+def test_hanging_service_is_killed_with_its_processes(
+    tmp_path: Path, health: Health, watch: "subprocess.Popen[str]", failure: int
+) -> None:
+    health.answers = [200, failure]
+    _, printed = watch.communicate(timeout=LONGEST)
+    assert watch.returncode == 1
+    assert f"{health.url} failed 4 times" in printed
+    wait_for(lambda: not any(map(is_running, ids(tmp_path))))
 
 
-def test_service_that_recovers_is_left_alone(watched: Watched) -> None:
-    # Unhealthy for longer than the limit in all, but not at once.
-    for _ in range(4):
-        watched.healthy.unlink()
-        time.sleep(0.7)
-        watched.healthy.touch()
-        time.sleep(1.3)
-    assert watched.watch.poll() is None
-    assert is_running(watched.command)
+def test_stopped_service_is_killed(tmp_path: Path, health: Health, watch: "subprocess.Popen[str]") -> None:
+    os.kill(ids(tmp_path)[0], signal.SIGSTOP)
+    health.answers = [503]
+    assert watch.wait(LONGEST) == 1
+    wait_for(lambda: not any(map(is_running, ids(tmp_path))))
+
+
+def test_service_that_recovers_is_not_killed(
+    tmp_path: Path, health: Health, watch: "subprocess.Popen[str]"
+) -> None:
+    answers = [*[503] * (RETRIES - 1), 200] * 3
+    health.answers = list(answers)
+    began = health.count
+    wait_for(lambda: health.count > began + len(answers) + RETRIES)
+    assert watch.poll() is None
+    assert all(map(is_running, ids(tmp_path)))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_reaches_the_service(watched: Watched, tmp_path: Path, number: signal.Signals) -> None:
-    watched.watch.send_signal(number)
+def test_signal_reaches_the_service(
+    tmp_path: Path, watch: "subprocess.Popen[str]", number: signal.Signals
+) -> None:
+    watch.send_signal(number)
     wait_for((tmp_path / number.name).exists)
-    assert watched.watch.poll() is None
+    assert watch.poll() is None
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)])
 def test_exit_code_is_that_of_the_service(command: str, code: int) -> None:
-    done = subprocess.run(
-        [sys.executable, WATCH, "60", "http://127.0.0.1:1/", "sh", "-c", command],
-        check=False,
-        timeout=LONGEST,
-    )
-    assert done.returncode == code
+    watch = [sys.executable, WATCH, "60", "1", "http://127.0.0.1:1/", "sh", "-c", command]
+    assert subprocess.run(watch, check=False, timeout=LONGEST).returncode == code

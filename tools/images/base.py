@@ -1,4 +1,4 @@
-"""Stand-ins for the images that docker/ builds on, made of Debian's packages.
+"""Stand-ins for the images that docker/ builds on, from Debian's packages.
 
 A real image that buildah has pulled before is used instead. A stand-in reaches package registries by this
 machine's configuration of apt, pip and certificates.
@@ -13,19 +13,7 @@ SUITE = "bookworm"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 REAL, STAND_IN = "docker.io/library/", "localhost/stand-in/"
 
-ENTRY_POINT = """#!/bin/sh
-# Does what the entry point of the real image does with these variables.
-set -e
-cd /usr/lib/postgresql/*/bin
-data=/var/lib/postgresql/data
-if [ ! -s $data/PG_VERSION ]; then
-  echo "$POSTGRES_PASSWORD" > /tmp/password
-  ./initdb -D $data -U "$POSTGRES_USER" --pwfile=/tmp/password -A scram-sha-256
-  echo "host all all all scram-sha-256" >> $data/pg_hba.conf
-  echo "CREATE DATABASE $POSTGRES_DB" | ./postgres --single -D $data postgres
-fi
-exec ./postgres -D $data -c listen_addresses='*'
-"""
+ENTRY_POINT = Path(__file__).with_name("postgres_entry_point.sh").read_text()
 
 
 def buildah(*arguments: str | Path) -> str:

@@ -1,6 +1,6 @@
 """A day of the web log through the DAG of the services; each service fails once, and starts again.
 
-Runs in a network and process namespace of its own, so that nothing is left behind when it ends.
+Runs in a network and process namespace of its own, so that nothing of it is left when it ends.
 """
 
 import json
@@ -54,7 +54,7 @@ class Client(Airflow):
 
     @property
     def url(self) -> str:
-        """Where the API is, from the network of the services."""
+        """The address of the API in the network of the services."""
         return self.environment["url"]
 
 

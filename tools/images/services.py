@@ -62,12 +62,12 @@ def resolve(compose: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     """Return a compose file with its variables replaced.
 
     Args:
-        environment: the variables, beside those of this process.
+        environment: variables in addition to those of this process.
 
     Raises:
         ServerError: the compose file is invalid, or a variable that it needs is not set.
     """
-    # It asks an engine for its version, which `config` does not use.
+    # It requests the version of an engine, which `config` does not use.
     command = [
         "podman-compose",
         "--podman-path",
@@ -165,7 +165,7 @@ class Container:
             f"hostname {self.name}",
             f"mount -t proc proc {root}/proc",
             *(f"mount {how} {shlex.quote(source)} {shlex.quote(target)}" for source, target, how in mounts),
-            # The shell stays as the first process, and collects what others leave behind.
+            # The shell stays as the first process, and collects processes without a parent.
             f"set +e; {shlex.join(self._inside([*self.image.command, *self.definition.get('command', [])]))}",
             "exit $?",
         ]
@@ -294,7 +294,7 @@ class Services:
         container.start(self.hosts, f"v{self._links}")
 
     def up(self, service: str, seconds: float = 600) -> None:
-        """Start a service after those that it depends on, as their conditions say.
+        """Start a service once the conditions of those that it depends on are met.
 
         Raises:
             ServerError: one of them does not come up.

@@ -20,6 +20,7 @@ from transom.core.intervals import HOUR, moment_of
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.engine import measurement, publisher
 from transom.engine import runner as module
+from transom.engine.measurement import HashedRows
 from transom.ledger.check import Check, MetricResult
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
@@ -184,7 +185,8 @@ class MemoryStore(Store):
                 raise RunSuperseded(f"run {claim.run_id} was overtaken")
             self.tokens[name, claim.stage] = claim.token
             replaced = within(write.targets)
-            rows = Rows.of(write.rows) if isinstance(write.rows, pa.Table) else write.rows
+            new = write.rows() if callable(write.rows) else write.rows
+            rows = Rows.of(new) if isinstance(new, pa.Table) else new
             assert all(map(replaced, rows))
             stay = (row for row in self.versions.setdefault(name, [Rows()])[-1] if not replaced(row))
             self.versions[name].append(Rows([*stay, *rows]))
@@ -266,7 +268,9 @@ class Outside:
 class MemorySpool:
     """Replaces a spool."""
 
-    def __init__(self, store: Store, table: Table, shares: Sequence[BlockTask], hours: int) -> None:
+    aggregates = ()
+
+    def __init__(self, store: Store, step: TableStep, shares: Sequence[BlockTask], hours: int) -> None:
         self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
         self.counted: dict[str, TaskCounters] = {}
 
@@ -282,7 +286,7 @@ class MemorySpool:
 
 def measured(
     step: TableStep,
-    rows: Rows | None,
+    rows: HashedRows | None,
     computed: StepResult,
     nodes: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
@@ -290,7 +294,7 @@ def measured(
 ) -> dict[PartitionKey, Row]:
     nodes = list(nodes)
     by_key: dict[tuple[str, datetime], Rows] = {(getattr(node, by), node.hour): Rows() for node in nodes}
-    for row in rows or ():
+    for row in () if rows is None else rows.read():
         # Every row is of a target.
         by_key[row[by], row["hour"]].append(row)
     figures = {}
@@ -329,7 +333,6 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
     instead: dict[str, object] = {
         "DataFrame": Rows, "StagedOutput": MemorySpool, "PinnedTables": Pinned,
         "_in": within,
-        "hash_rows": lambda step, rows: rows,
         "ExternalSources": lambda root, declared: Outside(outside, declared),
     }  # fmt: skip
     with (

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import number_of
 from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine import publisher
+from transom.engine.measurement import HashedRows
 from transom.ledger.stage import BlockTask, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 
@@ -122,7 +123,8 @@ class Audit:
 
     def failures(self) -> list[CheckResult]:
         """Return the failures of the step's own metrics and checks."""
-        values = publisher.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
+        rows = HashedRows(lambda: self.rows)
+        values = publisher.measure(self.step, rows, self.computed, self.nodes, self.counted)
         return [verdict for verdict in publisher.evaluate(self.step, values, ()) if not verdict.success]
 
 
@@ -134,7 +136,7 @@ def audits() -> Iterator[dict[str, Audit]]:
 
     def watched(
         step: TableStep,
-        rows: DataFrame | None,
+        rows: HashedRows | None,
         computed: StepResult,
         nodes: Iterable[PartitionKey],
         counted: Mapping[str, TaskCounters],
@@ -143,7 +145,8 @@ def audits() -> Iterator[dict[str, Audit]]:
         nodes = tuple(nodes)
         if rows is not None and by == "block":
             # The files of tasks are the table's afterwards, or are removed.
-            there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
+            frame = rows.read()
+            there = frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
             observed[step.table.name] = Audit(step, there, computed, nodes, counted)
         return measure(step, rows, computed, nodes, counted, by)
 

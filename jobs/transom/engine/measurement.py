@@ -1,10 +1,11 @@
 """Measure computed rows by partition, and evaluate their checks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import moment_of, number_of
@@ -24,9 +25,29 @@ SIZE = "__bytes"
 """The column with the approximate size of a row in bytes."""
 
 
-def hash_rows(step: TableStep, rows: DataFrame) -> DataFrame:
-    """Return rows in the table's types, with a hash of the columns that their block fills."""
-    rows = cast_to_table(rows, step.table)
+@dataclass(frozen=True)
+class HashedRows:
+    """The rows that a run publishes, with their sizes and hashes.
+
+    Attributes:
+        read: returns the rows, from `hash_rows` or `hashed`.
+        aggregates: the rows of `aggregate_rows`, if a job that has written the rows has them. None: the rows
+            must be read.
+    """
+
+    read: Callable[[], DataFrame]
+    aggregates: Sequence[Mapping[str, Any]] | None = None
+
+
+def hash_rows(step: TableStep, rows: DataFrame, *more: str) -> DataFrame:
+    """Return rows in the table's types, with a hash of the columns that their block fills.
+
+    Args:
+        step: the step of the table.
+        rows: the rows.
+        more: further columns of the rows to return.
+    """
+    rows = cast_to_table(rows, step.table, *map(F.col, more))
     cases = " ".join(
         f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, output.columns)}"
         for block, output in step.outputs.items()
@@ -44,9 +65,27 @@ def hashed(rows: DataFrame, row_hash: str) -> DataFrame:
     return rows.select("*", F.expr(row_hash).alias(HASH), bytes_of(rows).alias(SIZE))
 
 
+def aggregate_rows(step: TableStep, rows: DataFrame, by: Sequence[str], *more: Column) -> DataFrame:
+    """Return digest, number, size and the step's metrics of the rows of each group.
+
+    Args:
+        step: the step that declares the metrics.
+        rows: the rows, from `hash_rows` or `hashed`.
+        by: the columns that identify a group.
+        more: further aggregates.
+    """
+    return rows.groupBy(*by).agg(
+        F.count("*").alias("count"),
+        digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
+        F.sum(SIZE).alias("bytes"),
+        *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
+        *more,
+    )
+
+
 def measure(
     step: TableStep,
-    rows: DataFrame | None,
+    rows: HashedRows | None,
     computed: StepResult,
     partitions: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
@@ -56,7 +95,7 @@ def measure(
 
     Args:
         step: the step that declares the metrics.
-        rows: the rows of the partitions, from `hashed`; None if there are none.
+        rows: the rows of the partitions; None if there are none.
         computed: the result of the step, with further metrics.
         partitions: the partitions, with and without rows.
         counted: the counters of the tasks, by the value of the column `by`; other hours are ignored.
@@ -73,19 +112,11 @@ def measure(
         for key in partitions
     }
     by_hour = {(getattr(key, by), key.hour): values for key, values in metrics.items()}
-    if rows is not None:
-        own = rows.groupBy(by, "hour").agg(
-            F.count("*").alias("count"),
-            digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
-            F.sum(SIZE).alias("bytes"),
-            *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
+    for row in _rows_of_metrics(step, rows, computed, by):
+        values = by_hour[row[by], row["hour"]]
+        values.update(
+            {name: value for name, value in row.items() if value is not None and name not in (by, "hour")}
         )
-        union = reduce(
-            partial(DataFrame.unionByName, allowMissingColumns=True), [own, *computed.metrics(rows)]
-        )
-        for row in union.toArrow().to_pylist():
-            values = by_hour[row.pop(by), row.pop("hour")]
-            values.update({name: value for name, value in row.items() if value is not None})
     for block, counters in counted.items():
         for number, name, amount in counters.figures():
             if (block_hour := (block, moment_of(number))) in by_hour:
@@ -93,6 +124,21 @@ def measure(
     for values in metrics.values():
         values.update({name: derive(values) for name, derive in step.derived.items()})
     return metrics
+
+
+def _rows_of_metrics(
+    step: TableStep, rows: HashedRows | None, computed: StepResult, by: str
+) -> Iterator[Mapping[str, Any]]:
+    """Yield metrics, in parts, each with the column `by` and its hour."""
+    if rows is None:
+        return
+    yield from rows.aggregates or ()
+    frames = [] if rows.aggregates is not None else [aggregate_rows(step, rows.read(), (by, "hour"))]
+    if computed.metrics is not None:
+        frames += computed.metrics(rows.read)
+    if frames:
+        union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+        yield from union.toArrow().to_pylist()
 
 
 def evaluate(
@@ -105,14 +151,14 @@ def evaluate(
 
 
 def with_failing_rows(
-    step: TableStep, rows: DataFrame | None, result: CheckResult, counted: Mapping[str, TaskCounters]
+    step: TableStep, rows: HashedRows | None, result: CheckResult, counted: Mapping[str, TaskCounters]
 ) -> CheckResult:
     """Return a failed check with notes of tasks, or else with some failing rows."""
     key, condition = result.partition, step.failing_row_filters.get(result.check)
     notes = counted.get(key.block, TaskCounters()).notes.get((number_of(key.hour), result.check))
     if notes or condition is None or rows is None:
         return result.with_failing_rows(notes) if notes else result
-    failing = rows.where((F.col("block") == key.block) & (F.col("hour") == F.lit(key.hour)))
+    failing = rows.read().where((F.col("block") == key.block) & (F.col("hour") == F.lit(key.hour)))
     columns = [name for name in step.outputs[key.block].columns if name != "hour"]
     sample = sample_failing_rows(failing.where(F.expr(condition)), columns)
     return result.with_failing_rows(map(format_row, sample))

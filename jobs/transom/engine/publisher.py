@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame
-
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
-from transom.engine.measurement import evaluate, measure, with_failing_rows
+from transom.engine.measurement import HashedRows, evaluate, measure, with_failing_rows
 from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan
 from transom.ledger.input_hashes import checks_fingerprint
@@ -40,7 +38,7 @@ class ComputedStep:
         snapshot: the ledger that the run was planned with.
         waivers: the failed checks that the stream file accepts.
         run_id: the run.
-        rows: the rows, from `measurement.hashed`; None if there are none.
+        rows: the rows; None if there are none.
         partitions: all computed partitions, with and without rows.
         writes: returns the writes, from all new states and the sizes in bytes of the partitions to write.
         computed: as of `measure`.
@@ -59,7 +57,7 @@ class ComputedStep:
     snapshot: LedgerSnapshot
     waivers: Sequence[Waiver]
     run_id: str
-    rows: DataFrame | None
+    rows: HashedRows | None
     partitions: Iterable[PartitionKey]
     writes: Callable[[States, Mapping[PartitionKey, int]], Sequence[Write]] = lambda states, sizes: ()
     computed: StepResult = field(default_factory=lambda: StepResult(()))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial, reduce
+from functools import cache, partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import Interval
 from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, PartitionState, TableKey
 from transom.engine.external import ExternalSources
-from transom.engine.measurement import SIZE, hash_rows
+from transom.engine.measurement import SIZE, HashedRows
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.engine.publisher import ComputedStep, States, publish_partitions, readable
 from transom.engine.retention import Series, expire
@@ -213,14 +213,14 @@ class _StageRun:
         """Compute and publish the targets of a plan."""
         computed, counted = StepResult(()), dict[str, TaskCounters]()
         staged: StagedOutput | None = None
-        rows: DataFrame | None = None
+        rows: HashedRows | None = None
         try:
             if todo.targets:
                 request = StepRequest(pins, todo.targets, todo.incomplete, _row_counts(step, snapshot))
                 computed = step.compute(request)
                 hours = set().union(*todo.targets.values())
-                staged = StagedOutput(self.store, step.table, computed.tasks, len(hours))
-                rows, counted = hash_rows(step, staged.rows()), staged.counted
+                staged = StagedOutput(self.store, step, computed.tasks, len(hours))
+                rows, counted = HashedRows(cache(staged.rows), staged.aggregates), staged.counted
             states = ComputedStep(
                 stage=self.stage.name, step=step, plan=todo, snapshot=snapshot, waivers=self.waivers,
                 run_id=self.run_id, rows=rows, partitions=todo.inputs, computed=computed, counted=counted,
@@ -322,7 +322,7 @@ def _writes(
     store: Store,
     step: TableStep,
     staged: StagedOutput | None,
-    rows: DataFrame | None,
+    rows: HashedRows | None,
     snapshot: LedgerSnapshot,
     states: States,
     sizes: Mapping[PartitionKey, int],
@@ -335,7 +335,6 @@ def _writes(
     good: dict[str | None, list[datetime]] = {}
     for key in sizes:
         good.setdefault(key.block, []).append(key.hour)
-    frames = [] if rows is None else [rows.where(_in(good)).drop(HASH, SIZE)]
     targets = {block: list(hours) for block, hours in good.items()}
     previous: dict[int, dict[str | None, list[datetime]]] = {}
     for key, state in states.items():
@@ -343,13 +342,17 @@ def _writes(
         if version is not None and state is not None and state.status not in READABLE:
             targets.setdefault(key.block, []).append(key.hour)
             previous.setdefault(version, {}).setdefault(key.block, []).append(key.hour)
-    for version, blocks in previous.items():
-        # The old rows may have columns that are no longer in the specification.
-        old = PinnedTables(store, {step.table.name: version})
-        frames.append(old.read(step.table.name, set().union(*blocks.values())).where(_in(blocks)))
     if not targets:
         return []
-    union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+    def union() -> DataFrame:
+        frames = [] if rows is None else [rows.read().where(_in(good)).drop(HASH, SIZE)]
+        for version, blocks in previous.items():
+            # The old rows may have columns that are no longer in the specification.
+            old = PinnedTables(store, {step.table.name: version})
+            frames.append(old.read(step.table.name, set().union(*blocks.values())).where(_in(blocks)))
+        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
     write = Write(step.table, union, targets, bytes=None if previous else sum(sizes.values()))
     if staged is None or previous or write.shared(readable(snapshot, write.hours)):
         return [write]

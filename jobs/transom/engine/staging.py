@@ -1,40 +1,41 @@
-"""Stage rows: tasks write them to files in the table's folder, which are read again before the commit.
+"""Stage rows: tasks write them to files in the table's folder, which a commit adds unchanged.
 
-So rows are computed once, even if an executor is lost. Digests and checks read exactly the committed files.
-Arrow data is written without conversion to Spark's rows.
+The same job aggregates the rows by partition: digests, counts and metrics. So nothing is read again to be
+checked. Arrow data is written without conversion to Spark's rows.
+
+Spark may run a task again, for example if an executor is lost. Both attempts write files, with equal rows. A
+task reports all its files at once, so the report of any one attempt is complete.
 """
 
+import json
 import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
+from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.ledger.stage import BlockTask, CountingPartitionFunction, PartitionFunction
+from transom.core.intervals import moment_of, number_of
+from transom.engine.measurement import aggregate_rows, hash_rows
+from transom.ledger.stage import BlockTask, TableStep
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted, write_data_files
+from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted
 from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store
-from transom.storage.tables import ARROW_TYPES, LakeError, Table
+from transom.storage.tables import LakeError
 
 MOST_FILES = 4
 """The maximum average number of files for an hour of a block. With more files, rows are written again."""
 Files = Collection[DataFile]
 PART = "__part"
 """The column with the name of a row's file."""
-TASK_REPORT_SCHEMA = {
-    "block": "string",
-    "path": "string",
-    "hour": "timestamp",
-    **dict.fromkeys(("rows", "bytes", "modified"), "bigint"),
-    "counted": "string",
-}
-"""The columns of a task's report; a row is a file, or the counters as JSON."""
+TASK, REPORT = "__task", "__report"
+"""Columns of the only row of a task's report: the task, and its files and counters as JSON. Null in rows."""
 
 
 def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files: Files) -> DataFrame:
@@ -87,11 +88,12 @@ class StagedOutput:
     Attributes:
         data_files: the files, by block.
         counted: the counters of the tasks, by block.
+        aggregates: as of `HashedRows`.
         adopted: the files that the run has begun to commit.
 
     Args:
         store: the store of the table.
-        table: the table.
+        step: the step.
         tasks: compute the rows; each is run when the object is created.
         hours: the maximum number of hours of the rows.
 
@@ -99,36 +101,62 @@ class StagedOutput:
         LakeError: Arrow cannot write to the lake.
     """
 
-    def __init__(self, store: Store, table: Table, tasks: Sequence[BlockTask], hours: int) -> None:
+    def __init__(self, store: Store, step: TableStep, tasks: Sequence[BlockTask], hours: int) -> None:
+        table = step.table
         require_system(store, table.name)
-        self.store, self.table = store, table
+        self.store, self.step, self.table = store, step, table
         self.adopted: Files = ()
         self.data_files: dict[str, list[DataFile]] = {}
         self.counted: dict[str, TaskCounters] = {}
+        self.aggregates: list[dict[str, Any]] = []
         # Named before anything is written, so that `discard` finds the files of failed tasks.
         self._folder = f"made-{uuid.uuid4().hex}"
         self._by_hour = hours <= MOST_HOURS
-        ddl = ", ".join(f"{name} {kind}" for name, kind in TASK_REPORT_SCHEMA.items())
-        schema, uri = table.arrow_schema(), store.uri(table.name)
         try:
-            reports = []
-            for task in tasks:
-                computes = (task.compute, task.compute_counting)
-                writer = _PartWriter(task.block, *computes, schema, uri, self._folder, self._by_hour)
-                reports.append(task.frame.mapInArrow(writer, ddl))
-            # Spark returns times in its session's zone.
-            for row in reduce(DataFrame.unionAll, reports).toArrow().cast(_report_schema()).to_pylist():
-                block, counted = row.pop("block"), row.pop("counted")
-                if counted is None:
-                    self.data_files.setdefault(block, []).append(DataFile(**row))
-                else:
-                    self.counted.setdefault(block, TaskCounters()).merge(TaskCounters.of_json(counted))
+            written = [self._written(number, task) for number, task in enumerate(tasks)]
+            if written:
+                union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), written)
+                self._run(hash_rows(step, union, TASK, REPORT))
         except BaseException:
             self.discard()
             raise
 
+    def _written(self, number: int, task: BlockTask) -> DataFrame:
+        """Return the rows of a task, which writes them, and its report."""
+        uri, schema = self.store.uri(self.table.name), self.table.arrow_schema()
+        own = {"block", *self.step.outputs[task.block].columns}
+        fields = [field for field in schema if field.name in own]
+        fields += [pa.field(TASK, pa.string()), pa.field(REPORT, pa.string())]
+        writer = TaskWriter(number, task, pa.schema(fields), uri, self._folder, self._by_hour)
+        kinds = {**self.table.columns, TASK: "string", REPORT: "string"}
+        return task.frame.mapInArrow(writer, ", ".join(f"`{f.name}` {kinds[f.name]}" for f in fields))
+
+    def _run(self, rows: DataFrame) -> None:
+        """Run the tasks, and collect the aggregates of their rows, and their reports."""
+        # By task, as an attempt's report must replace that of another one.
+        by = ("block", "hour", TASK)
+        report = F.max(REPORT).alias(REPORT)
+        for row in aggregate_rows(self.step, rows, by, report).toArrow().to_pylist():
+            task, report_text = row.pop(TASK), row.pop(REPORT)
+            if task is None:
+                self.aggregates.append(row)
+                continue
+            files, counted = json.loads(report_text)
+            for path, hour, *sizes in files:
+                file = DataFile(path, None if hour is None else moment_of(hour), *sizes)
+                self.data_files.setdefault(row["block"], []).append(file)
+            self.counted.setdefault(row["block"], TaskCounters()).merge(TaskCounters.of_json(counted))
+        for files in self.data_files.values():
+            files.sort(key=lambda file: file.path)
+        aggregated = sum(row["count"] for row in self.aggregates)
+        if aggregated != sum(file.rows for files in self.data_files.values() for file in files):
+            raise LakeError(
+                f"lake: tasks wrote other rows to {self.table.name} than they returned; run the interval "
+                "again"
+            )
+
     def rows(self) -> DataFrame:
-        """Return all rows, with `block` and `hour`."""
+        """Return all rows from the files, hashed."""
         files = [file for files in self.data_files.values() for file in files]
         columns = {
             name: kind for name, kind in self.table.columns.items() if name != "hour" or not self._by_hour
@@ -137,7 +165,7 @@ class StagedOutput:
         if self._by_hour:
             number = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
             rows = rows.withColumn("hour", F.timestamp_seconds(number * 3600))
-        return rows.drop(PART)
+        return hash_rows(self.step, rows.drop(PART))
 
     def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:
         """Return the files of some hours, by block, for the run to commit.
@@ -161,53 +189,75 @@ class StagedOutput:
         delete_uncommitted(self.store.uri(self.table.name), self._folder, self.adopted)
 
 
-def _report_schema() -> pa.Schema:
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TASK_REPORT_SCHEMA.items()])
+class TaskWriter:
+    """A function that writes the rows of a Spark partition, and returns them and its report.
 
-
-@dataclass(frozen=True)
-class _PartWriter:
-    """A function that writes the rows of a Spark partition, and returns a report.
-
-    Attributes:
-        block: as of `BlockTask`.
-        compute: as of `BlockTask`.
-        compute_counting: as of `BlockTask`.
-        schema: the schema of the table.
+    Args:
+        number: the number of the block's task in its step.
+        task: computes the rows.
+        schema: the columns to return: those of the block, `TASK` and `REPORT`.
         uri: the URI of the table.
         folder: the folder of the files, relative to the table.
         by_hour: whether each file has the rows of one hour.
     """
 
-    block: str
-    compute: PartitionFunction | None
-    compute_counting: CountingPartitionFunction | None
-    schema: pa.Schema
-    uri: str
-    folder: str
-    by_hour: bool
+    def __init__(
+        self, number: int, task: BlockTask, schema: pa.Schema, uri: str, folder: str, by_hour: bool
+    ) -> None:
+        # Not the task itself, which has the session.
+        self._block, self._compute, self._compute_counting = task.block, task.compute, task.compute_counting
+        self._number, self._schema = number, schema
+        self._uri, self._folder, self._by_hour = uri, folder, by_hour
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows computed from a partition of the task's input, and yield them and the report."""
         computed: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
         counters = TaskCounters()
-        if self.compute_counting is not None:
-            computed = self.compute_counting(computed, counters)
-        elif self.compute is not None:
-            computed = self.compute(computed)
-        rows = map(self._with_block, computed)
+        if self._compute_counting is not None:
+            computed = self._compute_counting(computed, counters)
+        elif self._compute is not None:
+            computed = self._compute(computed)
         # Each attempt of a task writes its own files.
-        name = f"part-{uuid.uuid4()}"
-        time_column = "hour" if self.by_hour else None
-        data_files = write_data_files(self.uri, self.folder, name, rows, time_column, partition=True)
-        report: list[dict[str, object]] = [{"block": self.block, **asdict(file)} for file in data_files]
-        if counters != TaskCounters():
-            report.append({"block": self.block, "counted": counters.to_json()})
-        yield pa.RecordBatch.from_pylist(report, _report_schema())
+        name, time_column = f"part-{uuid.uuid4()}", "hour" if self._by_hour else None
+        writer = DataFileWriter(self._uri, self._folder, name, time_column, partition=True)
+        for batch in computed:
+            rows = self._with_block(batch)
+            writer.add(rows.select(self._schema.names[:-2]))
+            yield rows
+        files = [
+            (
+                file.path,
+                None if file.hour is None else number_of(file.hour),
+                file.rows,
+                file.bytes,
+                file.modified,
+            )
+            for file in writer.close()
+        ]
+        if files or counters != TaskCounters():
+            context = TaskContext.get()
+            partition = 0 if context is None else context.partitionId()
+            report = {
+                "block": self._block,
+                TASK: f"{self._number}-{partition}",
+                REPORT: json.dumps([files, counters.to_json()]),
+            }
+            yield pa.RecordBatch.from_pylist([report], self._schema)
 
     def _with_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch in the table's types, with its block; columns of other blocks are not added."""
-        fields = [field for field in self.schema if field.name in batch.schema.names]
-        arrays = [batch.column(field.name).cast(field.type) for field in fields]
-        block = pa.repeat(pa.scalar(self.block), batch.num_rows)
-        schema = pa.schema([self.schema.field("block"), *fields])
-        return pa.RecordBatch.from_arrays([block, *arrays], schema=schema)
+        """Return a batch in the table's types, with its block and without a report."""
+        n = batch.num_rows
+
+        def column(field: pa.Field) -> pa.Array:
+            if field.name == "block":
+                return pa.repeat(pa.scalar(self._block), n)
+            if field.name in batch.schema.names:
+                return batch.column(field.name).cast(field.type)
+            return pa.nulls(n, field.type)
+
+        return pa.RecordBatch.from_arrays([column(field) for field in self._schema], schema=self._schema)
+
+
+def _file_report(file: DataFile) -> tuple[object, ...]:
+    hour = None if file.hour is None else number_of(file.hour)
+    return file.path, hour, file.rows, file.bytes, file.modified

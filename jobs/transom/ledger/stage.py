@@ -134,12 +134,13 @@ class StepResult:
 
     Attributes:
         tasks: the tasks that compute the rows of the targets, with the column `hour`.
-        metrics: returns further metrics of the rows to publish, as frames of block, hour and metrics.
+        metrics: returns further metrics of the rows to publish, as frames of block, hour and metrics; its
+            argument reads the rows. None if there are none.
         precomputed_metrics: metrics that need no frame, by block and hour.
     """
 
     tasks: Sequence[BlockTask]
-    metrics: "Callable[[DataFrame], Sequence[DataFrame]]" = lambda rows: ()
+    metrics: "Callable[[Callable[[], DataFrame]], Sequence[DataFrame]] | None" = None
     precomputed_metrics: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
 
 

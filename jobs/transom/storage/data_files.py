@@ -63,70 +63,96 @@ def write_data_files(
     threads: int = 1,
     partition: bool = False,
 ) -> Iterator[DataFile]:
-    """Write rows to one file for each of their hours, in their order, and yield the files.
+    """Write rows, and yield the files; the arguments are those of `DataFileWriter`.
+
+    Args:
+        table: as of `DataFileWriter`.
+        folder: as of `DataFileWriter`.
+        name: as of `DataFileWriter`.
+        batches: the rows.
+        time_column: as of `DataFileWriter`.
+        threads: as of `DataFileWriter`.
+        partition: as of `DataFileWriter`.
+    """
+    writer = DataFileWriter(table, folder, name, time_column, threads, partition)
+    for batch in batches:
+        writer.add(batch)
+    yield from writer.close()
+
+
+class DataFileWriter:
+    """Writes rows to one file for each of their hours, in their order.
+
+    Nothing is created without rows.
 
     Args:
         table: the absolute path or URI of the table.
         folder: the folder to write into, relative to the table.
         name: the start of the files' names.
-        batches: the rows.
         time_column: the column, a timestamp in microseconds, whose hours split the rows. Default: one file.
         threads: the number of threads, each writing one file at a time.
         partition: whether the table is partitioned by that column, so that the files omit it.
     """
-    writer: _Writer | None = None
-    for batch in batches:
-        if writer is None:
-            fields = [field for field in batch.schema if not (partition and field.name == time_column)]
-            writer = _Writer(table, folder, name, pa.schema(fields), threads)
-        writer.add(batch, time_column)
-    if writer is not None:
-        yield from writer.close()
 
+    def __init__(
+        self,
+        table: str,
+        folder: str,
+        name: str,
+        time_column: str | None = None,
+        threads: int = 1,
+        partition: bool = False,
+    ) -> None:
+        self._table, self._folder, self._name = table, folder, name
+        self._time_column, self._threads, self._partition = time_column, threads, partition
+        self._buffers: dict[int | None, list[pa.RecordBatch]] = {}
+        self._buffered_bytes = 0
+        # By hour since the epoch; by None if rows are not split.
+        self._files: dict[int | None, tuple[str, pq.ParquetWriter]] = {}
+        self._rows: dict[int | None, int] = {}
 
-class _Writer:
-    """Files that are written at the same time: one for each hour since the epoch, or one file for None."""
-
-    def __init__(self, table: str, folder: str, name: str, schema: pa.Schema, threads: int) -> None:
-        self.system, self.root = resolve_filesystem(table)
-        self.folder, self.name, self.schema, self.threads = folder, name, schema, threads
-        self.buffers: dict[int | None, list[pa.RecordBatch]] = {}
-        self.buffered_bytes = 0
-        self.files: dict[int | None, tuple[str, pq.ParquetWriter]] = {}
-        self.rows: dict[int | None, int] = {}
-        self.system.create_dir(f"{self.root}/{folder}")
-
-    def add(self, batch: pa.RecordBatch, time_column: str | None) -> None:
-        for hour, rows in [(None, batch)] if time_column is None else _split_by_hour(batch, time_column):
-            self.buffers.setdefault(hour, []).append(rows.select(self.schema.names))
-        self.buffered_bytes += batch.nbytes
-        if self.buffered_bytes > FLUSH_BYTES:
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows; all batches have the same columns."""
+        if not self._buffers and not self._files:
+            self._open(batch.schema)
+        column = self._time_column
+        for hour, rows in [(None, batch)] if column is None else _split_by_hour(batch, column):
+            self._buffers.setdefault(hour, []).append(rows.select(self._schema.names))
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_bytes > FLUSH_BYTES:
             self._flush()
 
+    def _open(self, schema: pa.Schema) -> None:
+        omitted = self._time_column if self._partition else None
+        self._schema = pa.schema([field for field in schema if field.name != omitted])
+        self._system, self._root = resolve_filesystem(self._table)
+        self._system.create_dir(f"{self._root}/{self._folder}")
+
     def _flush(self) -> None:
-        jobs = (partial(self._write, hour, batches) for hour, batches in self.buffers.items())
-        for _ in ordered_map(jobs, self.threads):
+        jobs = (partial(self._write, hour, batches) for hour, batches in self._buffers.items())
+        for _ in ordered_map(jobs, self._threads):
             pass
-        self.buffers.clear()
-        self.buffered_bytes = 0
+        self._buffers.clear()
+        self._buffered_bytes = 0
 
     def _write(self, hour: int | None, batches: list[pa.RecordBatch]) -> None:
-        if hour not in self.files:
-            path = f"{self.folder}/{self.name}{'' if hour is None else f'-{hour}'}.parquet"
-            file = f"{self.root}/{path}"
-            writer = pq.ParquetWriter(file, self.schema, filesystem=self.system, store_schema=False)
-            self.files[hour] = path, writer
-        rows = pa.Table.from_batches(batches, self.schema)
-        self.files[hour][1].write_table(rows)
-        self.rows[hour] = self.rows.get(hour, 0) + rows.num_rows
+        if hour not in self._files:
+            path = f"{self._folder}/{self._name}{'' if hour is None else f'-{hour}'}.parquet"
+            file = f"{self._root}/{path}"
+            writer = pq.ParquetWriter(file, self._schema, filesystem=self._system, store_schema=False)
+            self._files[hour] = path, writer
+        rows = pa.Table.from_batches(batches, self._schema)
+        self._files[hour][1].write_table(rows)
+        self._rows[hour] = self._rows.get(hour, 0) + rows.num_rows
 
     def close(self) -> Iterator[DataFile]:
+        """Close the files, and yield them."""
         self._flush()
-        for number, (path, writer) in sorted(self.files.items()):
+        for number, (path, writer) in sorted(self._files.items()):
             writer.close()
-            file = self.system.get_file_info(f"{self.root}/{path}")
+            file = self._system.get_file_info(f"{self._root}/{path}")
             hour = None if number is None else moment_of(number)
-            yield DataFile(path, hour, self.rows[number], file.size, file.mtime_ns // 1_000_000)
+            yield DataFile(path, hour, self._rows[number], file.size, file.mtime_ns // 1_000_000)
 
 
 def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:

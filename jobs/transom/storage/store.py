@@ -80,8 +80,8 @@ class Write:
 
     Attributes:
         table: the table.
-        rows: all rows of `targets`, and no others, in the table's types; missing columns become null. An
-            Arrow table if they are few and already on the driver.
+        rows: all rows of `targets`, and no others, in the table's types, or a function that reads them;
+            missing columns become null. An Arrow table if they are few and already on the driver.
         targets: the hours to replace, by block; a table without blocks has the only key None.
         bytes: the approximate size of the rows in bytes; None if unknown.
         gathered: whether the rows of an hour are already in few Spark partitions, so that no shuffle is
@@ -91,7 +91,7 @@ class Write:
     """
 
     table: Table
-    rows: DataFrame | pa.Table
+    rows: DataFrame | pa.Table | Callable[[], DataFrame]
     targets: Mapping[str | None, Collection[datetime]]
     bytes: int | None = None
     gathered: bool = False
@@ -175,15 +175,17 @@ class Store(TableFolder):
         Raises:
             RunSuperseded: another run of the stage has written the table since the claim.
         """
-        name, rows, shared = write.table.name, write.rows, write.shared(known)
+        name, shared = write.table.name, write.shared(known)
         superseded = RunSuperseded(
             f"{claim.stage}: table {name} holds a later run's write; run {claim.run_id} wrote nothing to it, "
             "run the interval again"
         )
         predicate = write.predicate(shared)
+        data_files = None if shared else write.data_files
+        rows = write.rows() if callable(write.rows) and data_files is None else write.rows
         try:
-            if write.data_files is not None and not shared:
-                written = self._commit(name, claim, _adder(write.data_files, write.hours))
+            if data_files is not None:
+                written = self._commit(name, claim, _adder(data_files, write.hours))
             elif self._fits_driver(write, shared):
                 if isinstance(rows, DataFrame):
                     schema = write.table.arrow_schema()
@@ -204,7 +206,8 @@ class Store(TableFolder):
     def _fits_driver(self, write: Write, shared: Collection[datetime]) -> bool:
         """Return whether the rows to write, and the rows that must be written again, are few enough."""
         limit = small.MAX_DRIVER_BYTES
-        if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > limit):
+        on_driver = isinstance(write.rows, pa.Table)
+        if not on_driver and (write.bytes is None or write.bytes > limit):
             return False
         return not shared or small.TableReader(self.open(write.table.name)).size(shared) <= limit
 

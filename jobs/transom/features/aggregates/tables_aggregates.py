@@ -4,7 +4,7 @@
 `aggregates` that meet a condition of the stream file. Titles and severities do not change them (`findings`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -34,7 +34,8 @@ def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], st
         compute = AggregateBuilder(block, to_ranges(targets), incomplete_hours(request, name))
         tasks.append(BlockTask(name, rows, compute))
 
-    def metrics(rows: DataFrame) -> list[DataFrame]:
+    def metrics(read: Callable[[], DataFrame]) -> list[DataFrame]:
+        rows = read()
         return [_wide_beside_narrow(rows, measures_of_columns(blocks)), *_shares(rows, blocks, stream)]
 
     return StepResult(tasks, metrics)

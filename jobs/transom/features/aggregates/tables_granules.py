@@ -56,7 +56,7 @@ def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> S
         for hour in targets
     }
 
-    def matching(_: DataFrame) -> list[DataFrame]:
+    def matching(_: object) -> list[DataFrame]:
         return [
             rows.groupBy("hour").agg(F.count("*").alias("matching_events")).withColumn("block", F.lit(name))
             for name, rows in selected.items()

@@ -4,7 +4,7 @@ An hour fills the frames that it reports, each fragment as a whole. So a fill de
 on the hours that it reads. Late events of these hours make it stale.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
@@ -34,8 +34,8 @@ def fills_of(request: StepRequest, blocks: Mapping[str, FillBlock]) -> StepResul
         rows[name] = _rows(request, block, periods, required)
         tasks.append(BlockTask(name, _fills(block, periods, rows[name], required)))
 
-    def metrics(fills: DataFrame) -> list[DataFrame]:
-        return [counted_again(fills, of_block, blocks[name]) for name, of_block in rows.items()]
+    def metrics(read: Callable[[], DataFrame]) -> list[DataFrame]:
+        return [counted_again(read(), of_block, blocks[name]) for name, of_block in rows.items()]
 
     return StepResult(tasks, metrics)
 

@@ -18,8 +18,8 @@ def frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> Ste
         rows = request.pins.read(TABLE, targets)
         rows = rows.where((F.col("block") == name) & (F.col("row_kind") != STATE))
         tasks.append(BlockTask(name, _to_output(rows, blocks[name])))
-    requested = [blocks[name] for name in request.targets]
-    return StepResult(tasks, lambda rows: _overlapping(rows, requested))
+    apart = [blocks[name] for name in request.targets if not blocks[name].overlap]
+    return StepResult(tasks, (lambda read: [_overlapping(read(), apart)]) if apart else None)
 
 
 def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
@@ -52,12 +52,13 @@ def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
     )
 
 
-def _overlapping(rows: DataFrame, blocks: list[ResolvedFrames]) -> list[DataFrame]:
-    """Return by block and hour how many frames begin before the previous one ends, for blocks whose frames
-    cannot overlap."""
-    apart = [block for block in blocks if not block.overlap]
-    if not apart:
-        return []
+def _overlapping(rows: DataFrame, apart: list[ResolvedFrames]) -> DataFrame:
+    """Return by block and hour how many frames begin before the previous one ends.
+
+    Args:
+        rows: the rows of `frames`.
+        apart: the blocks whose frames cannot overlap.
+    """
     keys = dict.fromkeys(column for block in apart for column in block.key)
     of_key = Window.partitionBy("block", "hour", *quoted(keys)).orderBy("start_time", "fragment")
     start, end = F.col("start_time"), F.lag("last_time").over(of_key)
@@ -67,4 +68,4 @@ def _overlapping(rows: DataFrame, blocks: list[ResolvedFrames]) -> list[DataFram
     of_blocks = rows.where(F.col("block").isin([block.name for block in apart]))
     of_blocks = of_blocks.select("block", "hour", meets.alias("__meets"))
     count = F.sum(F.col("__meets").cast("bigint")).alias("frames_overlapping")
-    return [of_blocks.groupBy("block", "hour").agg(count)]
+    return of_blocks.groupBy("block", "hour").agg(count)

@@ -15,7 +15,7 @@ from typing import Any
 
 from transom.core.intervals import format_hour
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.measurement import measure
+from transom.engine.measurement import HashedRows, measure
 from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
@@ -127,7 +127,7 @@ def damaged_partitions(
         table.name: cast_to_table(snapshot.pins.read(table.name, hours[table.name]), table)
         for table in tables
     }
-    rows, step = hashed_rows(tables, frames), step_of(stream, tables)
+    rows, step = HashedRows(lambda: hashed_rows(tables, frames)), step_of(stream, tables)
     wrong = differing(snapshot, states, measure(step, rows, StepResult(()), states, {}, by="table"))
     return {partition: cause_of(files[partition.hour], snapshot) for partition in wrong}
 

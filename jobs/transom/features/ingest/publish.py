@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import publish_marks
+from transom.engine.measurement import HashedRows
 from transom.engine.publisher import Metrics, States
 from transom.engine.runner import Outcome
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, partition_of
@@ -62,7 +63,7 @@ def publish_hours(
     results += [result for result in earlier if result.file in unread]
     states = replace(
         step,
-        rows=hashed_rows(tables, frames),
+        rows=HashedRows(lambda: hashed_rows(tables, frames)),
         partitions=partitions,
         writes=partial(_writes, hour_rows, {**frames, "files": new_files}),
         all_states=partial(states_of_tables, snapshot, forgotten, run_id),

@@ -13,7 +13,7 @@ from functools import cache, partial, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.intervals import Interval
+from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, PartitionState, TableKey
 from transom.engine.external import ExternalSources
 from transom.engine.measurement import SIZE, HashedRows
@@ -29,6 +29,7 @@ from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver
 from transom.storage.digest import HASH
 from transom.storage.fencing import RunSuperseded
+from transom.storage.session import FEW_ROWS, suited_to
 from transom.storage.store import PinnedTables, Store, Write, in_hours
 
 
@@ -211,6 +212,10 @@ class _StageRun:
 
     def run_step(self, step: TableStep, todo: Plan, snapshot: LedgerSnapshot, pins: PinnedTables) -> Outcome:
         """Compute and publish the targets of a plan."""
+        with suited_to(self.store.spark, _input_rows(step, todo, snapshot)):
+            return self._run_step(step, todo, snapshot, pins)
+
+    def _run_step(self, step: TableStep, todo: Plan, snapshot: LedgerSnapshot, pins: PinnedTables) -> Outcome:
         computed, counted = StepResult(()), dict[str, TaskCounters]()
         staged: StagedOutput | None = None
         rows: HashedRows | None = None
@@ -312,6 +317,22 @@ class _RowCounts(Mapping[datetime, int]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def _input_rows(step: TableStep, todo: Plan, snapshot: LedgerSnapshot) -> int | None:
+    """Return the number of rows that the targets of a plan read, up to `FEW_ROWS`; None if more or unknown."""
+    total = 0
+    for block, targets in todo.targets.items():
+        for reads in step.outputs[block].reads:
+            if reads.stage == EXTERNAL_STAGE:
+                return None
+            firsts, lasts = zip(*map(reads.span, targets), strict=True)
+            counts = _RowCounts(snapshot, reads.series)
+            for hour in Interval(min(firsts), max(lasts) + HOUR).hours():
+                total += counts.get(hour, 0)
+                if total > FEW_ROWS:
+                    return None
+    return total
 
 
 def _row_counts(step: TableStep, snapshot: LedgerSnapshot) -> dict[tuple[str, str], Mapping[datetime, int]]:

@@ -6,6 +6,8 @@ partitions for a snapshot and no UI, are in the configuration that `transom setu
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +21,33 @@ REQUIRED = {
     # The batch size of the vectorised passes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
+
+FEW_ROWS = 100_000
+"""The number of input rows up to which a query is interpreted in one partition."""
+FOR_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings for queries over few rows. To compile a query takes longer than to interpret it, and to divide it
+into stages longer than to run it."""
+
+
+@contextmanager
+def suited_to(spark: SparkSession, rows: int | None) -> Iterator[None]:
+    """Within the context, the session's queries suit the number of their input rows; None is unknown."""
+    if rows is None or rows > FEW_ROWS:
+        yield
+        return
+    before = {name: spark.conf.get(name) for name in FOR_FEW_ROWS}
+    for name, value in FOR_FEW_ROWS.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def session(name: str) -> SparkSession:

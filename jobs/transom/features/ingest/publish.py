@@ -1,6 +1,6 @@
 """Publish the hours of a run of ingest by the engine."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import publish_marks
 from transom.engine.measurement import HashedRows
-from transom.engine.publisher import Metrics, States
+from transom.engine.publisher import ComputedStep, Metrics, States
 from transom.engine.runner import Outcome
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, partition_of
 from transom.features.ingest.file_decisions import Decisions
@@ -23,6 +23,7 @@ from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.tables import HourRows, Tables, file_rows, hashed_rows
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.storage.session import suited_to
 from transom.storage.store import Write, in_hours
 
 
@@ -35,12 +36,30 @@ def publish_hours(
     run_id: str,
 ) -> Outcome:
     """Publish every hour that changes, is stale, or is requested for the first time; raise as `ingest`."""
-    decisions, stream, known = decision.decisions, rows.stream, snapshot.recorded
-    step, forgotten = plan_hours(stream, tables, snapshot, decision, run_id)
-    published = set(step.plan.hours[BLOCK])
-    hours = sorted(published | forgotten)
+    step, forgotten = plan_hours(rows.stream, tables, snapshot, decision, run_id)
+    hours = sorted(forgotten.union(step.plan.hours[BLOCK]))
     if not hours:
         return Outcome(stale=stale_after(snapshot, decision.files, {}))
+    states = (snapshot.ledger_state.get(partition_of(table.name, hour)) for table in tables for hour in hours)
+    concerned = sum(state.rows for state in states if state) + sum(
+        read.rows for read in decision.reads.values()
+    )
+    with suited_to(rows.store.spark, concerned):
+        return _publish(ledger, tables, snapshot, decision, rows, run_id, step, forgotten, hours)
+
+
+def _publish(
+    ledger: Ledger,
+    tables: Tables,
+    snapshot: IngestSnapshot,
+    decision: IngestDecision,
+    rows: ParsedRows,
+    run_id: str,
+    step: ComputedStep,
+    forgotten: Collection[datetime],
+    hours: Sequence[datetime],
+) -> Outcome:
+    decisions, known, published = decision.decisions, snapshot.recorded, set(step.plan.hours[BLOCK])
     stored = {table.name: _with_rows(snapshot.ledger_state, table.name, hours) for table in tables}
     hour_rows = HourRows(tables, snapshot.pins, decisions, decision.reads, rows, stored)
     frames, deltas = hour_rows.by_table(decision.files)

@@ -77,6 +77,11 @@ class FileReadResult:
     events: tuple[DataFile, ...] = ()
     rejected: tuple[DataFile, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """The number of its events and rejected lines."""
+        return sum(file.rows for file in (*self.events, *self.rejected))
+
 
 def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
     """Divide files into shares of similar size, one for each task, none far above `TASK_BYTES`.

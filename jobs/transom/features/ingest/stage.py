@@ -24,6 +24,7 @@ from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
 from transom.storage.filesystem import absolute
+from transom.storage.session import suited_to
 from transom.storage.store import Store
 
 
@@ -106,7 +107,8 @@ def decide_files(
         if to_read:
             tasks = [_read_task(stream, snapshot, path) for path in sorted(to_read)]
             parsed = rows.parse_files(tasks)
-            checked, of_checks = check_files(stream, tasks, parsed, rows)
+            with suited_to(rows.store.spark, sum(read.rows for read in parsed.values())):
+                checked, of_checks = check_files(stream, tasks, parsed, rows)
             contents |= checked
             results += of_checks
             reads |= {path: parsed[path] for path in checked}

@@ -165,7 +165,8 @@ class MemoryStore(Store):
         self.commits = commits
         self.versions: dict[str, list[Rows]] = {}
         self.tokens: dict[tuple[str, str], int] = {}
-        self.spark: Any = SimpleNamespace(createDataFrame=Rows.of)
+        conf = SimpleNamespace(get=str, set=lambda name, value: None)
+        self.spark: Any = SimpleNamespace(createDataFrame=Rows.of, conf=conf)
 
     def pin(
         self,

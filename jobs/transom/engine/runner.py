@@ -320,15 +320,18 @@ class _RowCounts(Mapping[datetime, int]):
 
 
 def _input_rows(step: TableStep, todo: Plan, snapshot: LedgerSnapshot) -> int | None:
-    """Return the number of rows that the targets of a plan read, up to `FEW_ROWS`; None if more or unknown."""
+    """Return the number of rows that the targets of a plan read; None if above `FEW_ROWS` or unknown."""
     total = 0
     for block, targets in todo.targets.items():
         for reads in step.outputs[block].reads:
             if reads.stage == EXTERNAL_STAGE:
                 return None
-            firsts, lasts = zip(*map(reads.span, targets), strict=True)
+            spans = [(first, last) for first, last in map(reads.span, targets) if first <= last]
+            if not spans:
+                continue
             counts = _RowCounts(snapshot, reads.series)
-            for hour in Interval(min(firsts), max(lasts) + HOUR).hours():
+            read = Interval(min(first for first, _ in spans), max(last for _, last in spans) + HOUR)
+            for hour in read.hours():
                 total += counts.get(hour, 0)
                 if total > FEW_ROWS:
                     return None

@@ -6,7 +6,7 @@ partitions for a snapshot and no UI, are in the configuration that `transom setu
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -40,14 +40,17 @@ def suited_to(spark: SparkSession, rows: int | None) -> Iterator[None]:
     if rows is None or rows > FEW_ROWS:
         yield
         return
-    before = {name: spark.conf.get(name) for name in FOR_FEW_ROWS}
-    for name, value in FOR_FEW_ROWS.items():
-        spark.conf.set(name, value)
+    before = {name: str(spark.conf.get(name)) for name in FOR_FEW_ROWS}
+    _set(spark, FOR_FEW_ROWS)
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        spark.conf.set(name, value)
 
 
 def session(name: str) -> SparkSession:

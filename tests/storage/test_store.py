@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, NonCallableMagicMock
 
 import pyarrow as pa
 import pytest
@@ -60,7 +60,7 @@ def test_table_without_blocks_is_replaced_by_the_hour() -> None:
 
 def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> MagicMock:
     """Let Spark write rows, to which Delta responds with a sequence of results."""
-    rows = MagicMock(spec=DataFrame)
+    rows = NonCallableMagicMock(spec=DataFrame)
     save = rows.write.format.return_value.mode.return_value.options.return_value.save
     save.side_effect = outcomes
     monkeypatch.setattr(Store, "open", MagicMock())

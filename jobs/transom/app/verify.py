@@ -37,9 +37,9 @@ from transom.storage.tables import LakeError, in_hours_sql, read_rows
 DECLARED_TABLES = ("events", "duplicates")
 """The tables of the source stage whose columns the stream declares."""
 SIGNS = (
-    "failed_read_file", "filenotfound", "file_not_found", "path_does_not_exist", "not a parquet file",
-    "parquetdecoding", "corrupt", "not_contiguous", "truncated_transaction_log", "state_recover",
-    "arrowinvalid", "damagedfile",
+    "failed_read_file", "filenotfound", "file_not_found", "path_not_found", "path_does_not_exist",
+    "not a parquet file", "parquetdecoding", "corrupt", "not_contiguous", "truncated_transaction_log",
+    "state_recover", "arrowinvalid", "damagedfile",
 )  # fmt: skip
 """Parts of Spark's messages about unreadable files and logs, in lower case. These errors have no class."""
 

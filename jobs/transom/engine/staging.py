@@ -8,7 +8,6 @@ task reports all its files at once, so the report of any one attempt is complete
 """
 
 import json
-import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -26,7 +25,7 @@ from transom.ledger.stage import BlockTask, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted
 from transom.storage.filesystem import resolve_filesystem
-from transom.storage.store import Store
+from transom.storage.store import Store, literal_path
 from transom.storage.tables import LakeError
 
 MOST_FILES = 4
@@ -55,8 +54,7 @@ def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files
     if not names:
         return store.spark.createDataFrame([], f"{ddl}, {PART} string")
     folders = sorted({file.path.rpartition("/")[0] for file in data_files})
-    # Spark parses a path as a glob.
-    root = re.sub(r"([\\*?\[\]{}])", r"\\\1", store.uri(table))
+    root = literal_path(store.uri(table))
     # By folders, as Spark starts another job to list many paths. Files of failed tasks are in the folders,
     # too; the filter on names keeps Spark from opening them.
     rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in folders))

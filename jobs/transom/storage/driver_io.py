@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,6 +64,14 @@ class TableReader:
         for hour, path in sorted(zip(hours_of(of_hours).tolist(), paths.to_pylist(), strict=True)):
             files[hour] = f"{files[hour]}\n{path}" if hour in files else path
         return files
+
+    def paths(self, hours: Collection[datetime]) -> dict[str, int]:
+        """Return the hour since the epoch of each data file with rows of some hours, by path in the table."""
+        _, of_hours, paths = self._files.columns
+        selected = pc.is_in(of_hours, pa.array(hours, of_hours.type))
+        # The log has paths as parts of a URI.
+        found = map(unquote, paths.filter(selected).to_pylist())
+        return dict(zip(found, hours_of(of_hours.filter(selected)).tolist(), strict=True))
 
     def size(self, hours: Collection[datetime]) -> int:
         """Return the bytes of the files with the rows of some hours."""

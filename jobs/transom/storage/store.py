@@ -6,6 +6,7 @@ names, in one Delta commit. It is refused if a run with a later claim has writte
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +27,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from transom.core.partitions import PartitionKey
 from transom.core.path_pattern import split_scheme
@@ -44,6 +46,17 @@ CONFLICTS = (
     CommitFailedError,
 )
 """The errors of Delta for a commit that conflicts with another one; they have no common base class."""
+
+MOST_LISTED_FILES = 64
+"""The maximum number of files that Spark is given by their paths."""
+
+FILE_NAME = re.compile(r"[\w.-]+")
+"""Names of data files that SQL can quote as they are."""
+
+
+def literal_path(path: str) -> str:
+    """Return a path as Spark's readers take it: they parse globs."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def in_hours(hours: Iterable[datetime]) -> Column:
@@ -310,7 +323,7 @@ class PinnedTables:
         if rows is not None:
             # Spark infers an array's type from an empty table only if it has a chunk.
             return self.store.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
-        frames = [self._load(table, version).where(in_hours(part)) for version, part in by_version.items()]
+        frames = [self._frame(table, version, part) for version, part in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
     def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> DataFrame:
@@ -322,6 +335,29 @@ class PinnedTables:
             uri = f"{self.store.root}/{table}"
             self._readers[table, version] = small.TableReader(DeltaTable(uri, version=version))
         return self._readers[table, version]
+
+    def _frame(self, table: str, version: int, hours: Collection[datetime]) -> DataFrame:
+        """Return the rows of some hours at a version, from the files that delta-rs lists if they are few.
+
+        Spark's Delta needs several jobs to list files.
+        """
+        reader = self._at(table, version)
+        paths = reader.paths(hours)
+        hour_of = {path.rpartition("/")[2]: hour for path, hour in paths.items()}
+        is_plain = len(hour_of) == len(paths) and all(map(FILE_NAME.fullmatch, hour_of))
+        if not is_plain or not 0 < len(paths) <= MOST_LISTED_FILES:
+            return self._load(table, version).where(in_hours(hours))
+        schema = StructType.fromJson(json.loads(reader.table.schema().to_json()))
+        columns = StructType([field for field in schema if field.name != "hour"])
+        uri = self.store.uri(table)
+        rows = self.store.spark.read.schema(columns).parquet(
+            *(literal_path(f"{uri}/{path}") for path in paths)
+        )
+        hours_of_files = ", ".join(f"'{name}', {hour}" for name, hour in hour_of.items())
+        hour = f"timestamp_seconds(map({hours_of_files})[_metadata.file_name] * 3600)"
+        return rows.selectExpr(
+            *(f"{hour} AS hour" if name == "hour" else f"`{name}`" for name in schema.names)
+        )
 
     def _load(self, table: str, version: int) -> DataFrame:
         # Loaded once: Delta computes a snapshot for each reader of a version.

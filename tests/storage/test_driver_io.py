@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.storage import driver_io as small
-from transom.storage import tables
+from transom.storage import store, tables
 from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import Store, Write
 from transom.storage.tables import read_rows
@@ -92,10 +92,13 @@ def test_size_of_rows_is_known_before_they_are_read(spark: SparkSession) -> None
 @pytest.mark.full
 def test_driver_and_spark_leave_the_same_lake(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
-    # For Spark the hours are listed one by one, as scattered ones are.
-    for lake, limit, few in (("few", small.MAX_DRIVER_BYTES, tables.MAX_COMPARED_RANGES), ("many", 0, 0)):
-        monkeypatch.setattr(small, "MAX_DRIVER_BYTES", limit)
-        monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", few)
+    for lake in ("few", "many", "most"):
+        if lake == "many":
+            monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 0)
+        if lake == "most":
+            # The hours are listed one by one, as scattered ones are.
+            monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", 0)
+            monkeypatch.setattr(store, "MOST_LISTED_FILES", 0)
         lakes[lake] = make_stream(lake=lake)
         for number in range(3):
             lakes[lake].land(number, [line(number * 3600 + i, f"10.0.0.{i % 5}") for i in range(30)])
@@ -104,8 +107,9 @@ def test_driver_and_spark_leave_the_same_lake(make_stream: Make, monkeypatch: py
         lakes[lake].run(2, 3)
         late.unlink()
     lakes["few"].assert_same(lakes["many"])
+    lakes["few"].assert_same(lakes["most"])
     writers = {lake: set(writers_of(of.root, "aggregates")) for lake, of in lakes.items()}
-    assert writers == {"few": {"delta"}, "many": {"delta", "Apach"}}
+    assert writers == {"few": {"delta"}, "many": {"delta", "Apach"}, "most": {"delta", "Apach"}}
 
 
 def test_many_rows_of_other_blocks_are_rewritten_by_spark(

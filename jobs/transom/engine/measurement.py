@@ -52,17 +52,18 @@ def hash_rows(step: TableStep, rows: DataFrame, *more: str) -> DataFrame:
         f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, output.columns)}"
         for block, output in step.outputs.items()
     )
-    return hashed(rows, f"CASE block {cases} END")
+    return hashed(rows, f"CASE block {cases} END", more)
 
 
-def hashed(rows: DataFrame, row_hash: str) -> DataFrame:
+def hashed(rows: DataFrame, row_hash: str, more: Sequence[str] = ()) -> DataFrame:
     """Return rows for `measure`, with their sizes and hashes.
 
     Args:
         rows: the rows.
         row_hash: the hash of a row, as Spark SQL.
+        more: columns that are not of the table, and so not in the size.
     """
-    return rows.select("*", F.expr(row_hash).alias(HASH), bytes_of(rows).alias(SIZE))
+    return rows.select("*", F.expr(row_hash).alias(HASH), bytes_of(rows.drop(*more)).alias(SIZE))
 
 
 def aggregate_rows(step: TableStep, rows: DataFrame, by: Sequence[str], *more: Column) -> DataFrame:

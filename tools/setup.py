@@ -3,10 +3,12 @@
 Runs with the system's Python, changes nothing outside of the checkout, and can run again at any time.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +29,22 @@ def check_python(version: tuple[int, int]) -> None:
     """Raise SetupError if the lock file does not support the Python version."""
     if not PYTHONS[0] <= version <= PYTHONS[1]:
         raise SetupError(f"Python: needs 3.11 to 3.13; this is {version[0]}.{version[1]} ({sys.executable})")
+
+
+def leave_other_checkout(environment: MutableMapping[str, str]) -> None:
+    """Remove the settings of another checkout, if its `.transom/env` was loaded before in this shell."""
+    other = environment.get("TRANSOM_HOME")
+    if other is None or Path(other) == ROOT:
+        return
+    for name, value in list(environment.items()):
+        parts = value.split(os.pathsep)
+        own = [part for part in parts if f"{other}/" not in f"{part}/"]
+        if own == parts:
+            continue
+        if own:
+            environment[name] = os.pathsep.join(own)
+        else:
+            del environment[name]
 
 
 def check_disk(free: int) -> None:
@@ -67,6 +85,7 @@ def install_packages() -> None:
 def main() -> None:
     """Bring the checkout up to date; takes seconds if it already is."""
     began = time.monotonic()
+    leave_other_checkout(os.environ)
     check_python(sys.version_info[:2])
     installation = sorted((ROOT / "jobs/transom/installation").glob("*"))
     sources = [LOCK, ROOT / "pyproject.toml", Path(__file__), *filter(Path.is_file, installation)]

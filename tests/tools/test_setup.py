@@ -59,6 +59,24 @@ def test_missing_requirement_is_reported_in_one_line() -> None:
         setup.check_disk(2**30)
 
 
+def test_settings_of_another_checkout_are_left() -> None:
+    """`make` in a checkout, in a shell that has loaded the environment of another one."""
+    other = {
+        "TRANSOM_HOME": "/a/other",
+        "PATH": "/a/other/.venv/bin:/usr/bin:/a/others",
+        "PYTHONPATH": "/a/other/jobs",
+        "PYSPARK_SUBMIT_ARGS": "--properties-file /a/other/.transom/spark.properties pyspark-shell",
+        "TZ": "UTC",
+    }
+    environment = dict(other)
+    setup.leave_other_checkout(environment)
+    assert environment == {"PATH": "/usr/bin:/a/others", "TZ": "UTC"}
+    own = {**other, "TRANSOM_HOME": str(setup.ROOT)}
+    environment = dict(own)
+    setup.leave_other_checkout(environment)
+    assert environment == own
+
+
 def test_failed_step_names_its_log(tmp_path: Path) -> None:
     failing = "import sys; print('first', flush=True); sys.exit('the reason')"
     with pytest.raises(SetupError, match=r"^a step failed: the reason \(see .*a-step\.log\)$"):

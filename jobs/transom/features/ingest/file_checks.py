@@ -25,6 +25,7 @@ from transom.ledger.stage import rows_where
 from transom.ledger.waivers import check_result_of, format_failure
 from transom.spec.checks import MIN_LINES_FOR_SHARE
 from transom.spec.stream import Stream
+from transom.storage.session import suited_to
 
 SECOND = timedelta(seconds=1)
 Counts = Mapping[str, Mapping[str, int]]
@@ -56,7 +57,8 @@ def check_files(
             contents[path] = _content(listed[path], read, path in scattered)
         elif is_there(path):
             raise LandingError(f"{path}: the driver sees this file and an executor does not")
-    counts = _counts(rules, [reads[path] for path in contents.keys() - scattered], rows)
+    with suited_to(rows.store.spark, sum(read.rows for read in reads.values())):
+        counts = _counts(rules, [reads[path] for path in contents.keys() - scattered], rows)
     metrics: dict[str, dict[str, float | None]] = {}
     drift: dict[str, Mapping[str, list[str]]] = {}
     for path, content in contents.items():

@@ -24,7 +24,6 @@ from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
 from transom.storage.filesystem import absolute
-from transom.storage.session import suited_to
 from transom.storage.store import Store
 
 
@@ -107,8 +106,7 @@ def decide_files(
         if to_read:
             tasks = [_read_task(stream, snapshot, path) for path in sorted(to_read)]
             parsed = rows.parse_files(tasks)
-            with suited_to(rows.store.spark, sum(read.rows for read in parsed.values())):
-                checked, of_checks = check_files(stream, tasks, parsed, rows)
+            checked, of_checks = check_files(stream, tasks, parsed, rows)
             contents |= checked
             results += of_checks
             reads |= {path: parsed[path] for path in checked}

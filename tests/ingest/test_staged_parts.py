@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 
 from tests.support.stream_harness import PLAIN, StreamHarness, line
 from transom.engine.staging import StagedOutput
@@ -153,15 +152,15 @@ def test_rows_lost_after_computation_fail_the_run(
     for number in range(2):
         day.land(number, [line(3600 * number)])
     day.stage("ingest", 0, 2)
-    result = StagedOutput.rows
+    result = StagedOutput.adopt_files
 
-    def loses(spool: StagedOutput) -> DataFrame:
+    def loses(spool: StagedOutput, targets: Any) -> Any:
         for path in list(Path(day.root, table).glob("made-*/*.parquet"))[:1]:
             path.unlink()
-        return result(spool)
+        return result(spool, targets)
 
     with monkeypatch.context() as patch:
-        patch.setattr(StagedOutput, "rows", loses)
+        patch.setattr(StagedOutput, "adopt_files", loses)
         with pytest.raises(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):

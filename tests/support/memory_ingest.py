@@ -18,7 +18,7 @@ import pyarrow as pa
 from tests.support.memory_lake import Rows, judged
 from transom.core.durations import microseconds
 from transom.core.intervals import EPOCH, hour_of
-from transom.features.ingest import file_checks, publish, read_files, snapshot, stage
+from transom.features.ingest import file_checks, publish, read_files, snapshot, stage, tables
 from transom.features.ingest.expected_inputs import ExpectedInputs
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.inventory import Inventory, names_rules, with_names
@@ -139,6 +139,7 @@ def landing_in_memory(landing: Folder) -> Iterator[None]:
             (read_files, {"open_file": opened}),
             (file_checks, {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": judged}),
             (snapshot, {"_inventory": lambda store, snapshot, *of: _inventory(landing, *of)}),
+            (tables, {"require_written": lambda *_: None}),
             (publish, {"HourRows": MemoryHours, "hashed_rows": _hashed, "in_hours": _in_hours}),
         ):
             patches.enter_context(patch.multiple(module, **instead))

@@ -60,11 +60,27 @@ def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files
     rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in folders))
     lost = names.difference(file.rpartition("/")[2] for file in rows.inputFiles())
     if lost:
-        raise LakeError(
-            f"lake: {len(lost)} of {len(names)} files that were written for {table} cannot be found; run the "
-            "interval again"
-        )
+        raise _lost(len(lost), len(names), table)
     return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(names))
+
+
+def require_written(store: Store, table: str, data_files: Files) -> None:
+    """Check that files to commit are there as they were written.
+
+    Raises:
+        LakeError: a file is not found, or has another size.
+    """
+    system, root = resolve_filesystem(store.uri(table))
+    infos = system.get_file_info([f"{root}/{file.path}" for file in data_files])
+    lost = sum(info.size != file.bytes for info, file in zip(infos, data_files, strict=True))
+    if lost:
+        raise _lost(lost, len(data_files), table)
+
+
+def _lost(lost: int, of: int, table: str) -> LakeError:
+    return LakeError(
+        f"lake: {lost} of {of} files that were written for {table} cannot be found; run the interval again"
+    )
 
 
 def require_system(store: Store, table: str) -> None:
@@ -169,6 +185,9 @@ class StagedOutput:
         """Return the files of some hours, by block, for the run to commit.
 
         None if a file has several hours, or if there are too many files.
+
+        Raises:
+            LakeError: as of `require_written`.
         """
         hours = {block: set(of_block) for block, of_block in targets.items()}
         adopted = [
@@ -179,6 +198,7 @@ class StagedOutput:
         ]
         if not self._by_hour or len(adopted) > MOST_FILES * sum(map(len, hours.values())):
             return None
+        require_written(self.store, self.table.name, adopted)
         self.adopted = adopted
         return adopted
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.engine.measurement import SIZE, hashed
+from transom.engine.staging import require_written
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
@@ -87,13 +88,15 @@ class HourRows:
 
     def adopt_files(self, hours: Collection[datetime]) -> list[DataFile] | None:
         """Return the data files that the run commits to `events` unchanged; None if their rows change, or one
-        has several hours."""
+        has several hours. Raise as `require_written`."""
         files = [file for path in self.decisions.added.values() for file in self.reads[path].events]
         changed, adopted = self.stored["events"] or self.rows.stream.derived, set(hours)
         if changed or not self.gathered or not all(file.hour for file in files):
             return None
-        self.rows.adopted = [file for file in files if file.hour in adopted]
-        return self.rows.adopted
+        files = [file for file in files if file.hour in adopted]
+        require_written(self.rows.store, "events", files)
+        self.rows.adopted = files
+        return files
 
     def by_table(self, files: Mapping[str, FileRecord]) -> tuple[dict[str, DataFrame], dict[str, int]]:
         """Return the rows of all tables but `files`, and the change in the number of duplicates by source."""

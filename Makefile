@@ -18,6 +18,7 @@ setup: ## install everything that transom needs into the checkout (again: second
 docs: setup ## build the documentation site, .transom/site/index.html
 	@$(ENV) python tools/site_tools/drawings.py docs/drawings
 	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build -q --strict
+	@echo "docs: .transom/site/index.html"
 
 COMPILE := uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header
 lock: setup ## regenerate tools/requirements.txt from tools/requirements.in, and the image's lock files in docker/
@@ -91,7 +92,7 @@ images: setup ## build the container image, and run a day in it while each servi
 demo: setup ## process real logs with a real Airflow, and show the findings
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m demo
 
-bench: setup ## compare transom with Spark's own operators and DuckDB, 5,000,000 lines (two hours; BENCH="hour --repetitions 1")
+bench: setup ## compare transom with Spark's own operators and DuckDB, 5,000,000 lines (two and a half hours; BENCH="hour --repetitions 1")
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m bench $(BENCH)
 
 reproduce-multigranular: setup ## reproduce figures 5 to 8 of the paper on multi-granular windows (three minutes)
@@ -103,7 +104,7 @@ reproduce-widening: setup ## reproduce the case study of the paper on widening w
 reproduce-frames: setup ## reproduce the paper on frames with freeway data (a quarter of an hour)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.frames
 
-reproduce-persistence: setup ## reproduce rates and memory of the paper on persistent items (five minutes)
+reproduce-persistence: setup ## reproduce rates and memory of the paper on persistent items (four minutes)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.persistence
 
 reproduce-countmin: setup ## reproduce errors of the paper on windowed Count-Min sketches (half an hour)

@@ -26,8 +26,8 @@ def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
-    assert "aged_mean" in (tmp_path / "reference/tables/index.html").read_text()
-    assert "<td>one heavy key</td>" in (tmp_path / "benchmarks/results/index.html").read_text()
+    assert "aged_mean" in (tmp_path / "reference/tables.html").read_text()
+    assert "<td>one heavy key</td>" in (tmp_path / "benchmarks/results.html").read_text()
 
 
 @pytest.mark.parametrize("name", DRAWINGS)

@@ -131,13 +131,13 @@ aggregates:
   activity:
     measures: {n: count, mean_temp: mean(temp)}
     levels: RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES
-# patterns:  # episodes of several steps, minutes or days apart: see the README
+# patterns:  # episodes of several steps, minutes or days apart: see docs/concepts/widening.md
 #   NAME:
 #     within: 1 day
 #     steps:
 #       - {id: first, where: CONDITION, times: 5, within: 1 hour}
 #       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
-# frames:  # periods in which a value is high, rises or stays as it is: see the README
+# frames:  # periods in which a value is high, rises or stays as it is: see docs/concepts/frames.md
 #   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
 # fills:  # what was there then, or at the same time of earlier days
 #   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}

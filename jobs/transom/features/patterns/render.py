@@ -23,7 +23,7 @@ def print_episodes(stream: Stream, root: str) -> None:
     for name, pattern in stream.blocks(Pattern).items():
         rows = _episodes(f"{root}/episodes", pattern, name)
         if rows:
-            columns = [*pattern.key, "start_time", "last_time", "matches", "told_at", "window"]
+            columns = [*pattern.key, "start_time", "last_time", "matches", "detected_at", "window"]
             table(f"{name}: episodes, the first", columns, rows)
             _print_matches(pattern, f"{root}/matches", name)
         else:

@@ -1,5 +1,6 @@
 """`transom check`: validate stream files, and describe them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +62,7 @@ def check(
         raise typer.Exit(2 if missing else 1 if wrong else 0)
     for file, stream in sound.items():
         typer.echo(f"{file}: {describe_stream(stream)}")
-        for words in impossible(stream):
+        for words in warnings(stream):
             typer.echo(f"  {words}")
     for message in wrong:
         typer.echo(message, err=True)
@@ -84,8 +85,20 @@ def _description(file: Path, stream: Stream) -> dict[str, object]:
         "columns": [*stream.event_columns],
         "path": stream.source.path,
         "blocks": blocks,
-        "warnings": [*impossible(stream)],
+        "warnings": [*warnings(stream)],
     }
+
+
+def warnings(stream: Stream) -> Iterator[str]:
+    """Yield messages on conditions that no row can meet, and on zones that probably differ."""
+    yield from impossible(stream)
+    zone, source = stream.time and stream.time.zone, stream.source
+    is_open = source.pattern.unit is not None and "zone" not in source.model_fields_set
+    if is_open and zone not in (None, source.zone):
+        yield (
+            f"source.zone: times in file names are read as {source.zone}, those of lines as {zone}; if names "
+            f"have local times, set `zone: {zone}`, else `zone: {source.zone}`"
+        )
 
 
 def describe_stream(stream: Stream) -> str:

@@ -52,6 +52,13 @@ def test_zone_of_names_is_drafted(tmp_path: Path, files: dict[str, str], output:
     assert "zone" not in source
 
 
+def test_zone_of_names_is_a_question_if_that_of_the_lines_is_one(tmp_path: Path) -> None:
+    _, text = drafted(tmp_path, {name: time.replace("T", " ") for name, time in at("").items()})
+    assert (
+        "# ?: the hour in a name is that of its lines; with another zone than UTC, set it here, too" in text
+    )
+
+
 def test_names_in_the_zone_of_the_lines_are_declared_so(tmp_path: Path) -> None:
     files = {f"web.2024-07-28T{hour:02}.log": f"2024-07-28 {hour:02}:30:00 CEST" for hour in (8, 9, 10)}
     source, text = drafted(tmp_path, files)

@@ -114,6 +114,9 @@ def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tu
     zone = (stream.time is not None and stream.time.zone) or "UTC"
     offsets = ((last.astimezone(ZoneInfo(zone)).utcoffset(), start, last) for start, last in named)
     if pattern.unit == "hour" and ahead == {timedelta(0)}:
+        if stream.time is not None and stream.time.zone is not None:
+            same = "?: the hour in a name is that of its lines"
+            return f"{same}; with another zone than {zone}, set it here, too", None, False
         return "the hour in a name is that of its lines, in UTC", None, False
     is_zone = zone != "UTC" and all(start - hour_of(last) == offset for offset, start, last in offsets)
     if pattern.unit == "hour" and named and is_zone:

@@ -1,6 +1,6 @@
 """Publish the hours of a run of ingest by the engine."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import publish_marks
 from transom.engine.measurement import HashedRows
-from transom.engine.publisher import ComputedStep, Metrics, States
+from transom.engine.publisher import Metrics, States
 from transom.engine.runner import Outcome
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, partition_of
 from transom.features.ingest.file_decisions import Decisions
@@ -40,57 +40,41 @@ def publish_hours(
     hours = sorted(forgotten.union(step.plan.hours[BLOCK]))
     if not hours:
         return Outcome(stale=stale_after(snapshot, decision.files, {}))
-    states = (snapshot.ledger_state.get(partition_of(table.name, hour)) for table in tables for hour in hours)
-    concerned = sum(state.rows for state in states if state) + sum(
-        read.rows for read in decision.reads.values()
-    )
-    with suited_to(rows.store.spark, concerned):
-        return _publish(ledger, tables, snapshot, decision, rows, run_id, step, forgotten, hours)
-
-
-def _publish(
-    ledger: Ledger,
-    tables: Tables,
-    snapshot: IngestSnapshot,
-    decision: IngestDecision,
-    rows: ParsedRows,
-    run_id: str,
-    step: ComputedStep,
-    forgotten: Collection[datetime],
-    hours: Sequence[datetime],
-) -> Outcome:
     decisions, known, published = decision.decisions, snapshot.recorded, set(step.plan.hours[BLOCK])
-    stored = {table.name: _with_rows(snapshot.ledger_state, table.name, hours) for table in tables}
-    hour_rows = HourRows(tables, snapshot.pins, decisions, decision.reads, rows, stored)
-    frames, deltas = hour_rows.by_table(decision.files)
-    files = with_duplicates(decision.files, known, decisions.added, deltas)
-    # In hours of files of which only the number of duplicates changes, only rows of `files` are published.
-    recounted = {file.hour for path, file in files.items() if file != known.get(path)}
-    recounted -= published.union(key.hour for key in snapshot.kept_damage if key.table == "files")
-    # The rows of an hour are replaced together, also those of files that do not concern this run.
-    rewritten = recounted | published
-    snapshot = snapshot.select(Inventory.select_files_of_hours, rewritten)
-    files = {**decisions.applied_to(snapshot.recorded), **files}
-    new_files = file_rows(tables.files, [file for file in files.values() if file.hour in rewritten])
-    frames["files"] = rows.store.spark.createDataFrame(new_files)
-    partitions = [partition_of(table.name, hour) for table in tables for hour in hours]
-    partitions += [partition_of("files", hour) for hour in sorted(recounted)]
-    results = [result for result in decision.results if result.partition.hour in published]
-    # Results of earlier runs for files that still exist and were not read again.
-    unread = files.keys() - decision.reads.keys()
-    earlier = ledger.checks(snapshot.ledger_state, STAGE, published)
-    results += [result for result in earlier if result.file in unread]
-    states = replace(
-        step,
-        rows=HashedRows(lambda: hashed_rows(tables, frames)),
-        partitions=partitions,
-        writes=partial(_writes, hour_rows, {**frames, "files": new_files}),
-        all_states=partial(states_of_tables, snapshot, forgotten, run_id),
-        forced=forced_partitions(tables, snapshot, decisions, partitions),
-        results=results,
-        pinned=snapshot.pins.versions,
-        still_valid=_still_valid(snapshot, decisions),
-    ).publish(rows.store, ledger)
+    before = (snapshot.ledger_state.get(partition_of(table.name, hour)) for table in tables for hour in hours)
+    concerned = [*(state.rows for state in before if state), *(read.rows for read in decision.reads.values())]
+    with suited_to(rows.store.spark, sum(concerned)):
+        stored = {table.name: _with_rows(snapshot.ledger_state, table.name, hours) for table in tables}
+        hour_rows = HourRows(tables, snapshot.pins, decisions, decision.reads, rows, stored)
+        frames, deltas = hour_rows.by_table(decision.files)
+        files = with_duplicates(decision.files, known, decisions.added, deltas)
+        # In hours of files whose number of duplicates alone changes, only rows of `files` are published.
+        recounted = {file.hour for path, file in files.items() if file != known.get(path)}
+        recounted -= published.union(key.hour for key in snapshot.kept_damage if key.table == "files")
+        # The rows of an hour are replaced together, also those of files that do not concern this run.
+        rewritten = recounted | published
+        snapshot = snapshot.select(Inventory.select_files_of_hours, rewritten)
+        files = {**decisions.applied_to(snapshot.recorded), **files}
+        new_files = file_rows(tables.files, [file for file in files.values() if file.hour in rewritten])
+        frames["files"] = rows.store.spark.createDataFrame(new_files)
+        partitions = [partition_of(table.name, hour) for table in tables for hour in hours]
+        partitions += [partition_of("files", hour) for hour in sorted(recounted)]
+        results = [result for result in decision.results if result.partition.hour in published]
+        # Results of earlier runs for files that still exist and were not read again.
+        unread = files.keys() - decision.reads.keys()
+        earlier = ledger.checks(snapshot.ledger_state, STAGE, published)
+        results += [result for result in earlier if result.file in unread]
+        states = replace(
+            step,
+            rows=HashedRows(lambda: hashed_rows(tables, frames)),
+            partitions=partitions,
+            writes=partial(_writes, hour_rows, {**frames, "files": new_files}),
+            all_states=partial(states_of_tables, snapshot, forgotten, run_id),
+            forced=forced_partitions(tables, snapshot, decisions, partitions),
+            results=results,
+            pinned=snapshot.pins.versions,
+            still_valid=_still_valid(snapshot, decisions),
+        ).publish(rows.store, ledger)
     of_events = [state for key, state in states.items() if state and key.table == "events"]
     outcome = Outcome.of(of_events, step.plan.repaired)
     # Rows of quarantined hours are published, too.

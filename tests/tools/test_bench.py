@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command
-from bench import between, framing, published, scans, table, updates, version
+from bench import aims, between, framing, published, scans, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATES as STEADY
 from bench.hour import JOBS, _stream
@@ -127,17 +127,17 @@ JUDGED = [
 
 
 def test_each_value_is_next_to_its_peers_and_its_target() -> None:
-    evaluated = table.judged(ROWS)
+    evaluated = aims.judged(ROWS)
     assert [(row["times_as_fast"], row["aim"], row["met"]) for row in evaluated] == JUDGED
     # Missing values are not mentioned.
-    assert table.judged([ingest_result("spark", 19.0)])[0]["times_as_fast"] is None
+    assert aims.judged([ingest_result("spark", 19.0)])[0]["times_as_fast"] is None
 
 
 def test_markdown_and_json_have_the_same_values(tmp_path: Path) -> None:
     text = table.written(ROWS, tmp_path)
     assert (tmp_path / "results.md").read_text() == text
     computed = json.loads((tmp_path / "results.json").read_text())
-    assert computed["rows"] == table.judged(ROWS)
+    assert computed["rows"] == aims.judged(ROWS)
     assert computed["code"] == version.version(version.WRITING)
     lines = text.splitlines()
     assert "| zeek | plain | 10 | spark | 19.0 | 0.95 | at least 1 | no | 9.5 | 700 | 19.0 |" in lines

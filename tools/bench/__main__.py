@@ -25,9 +25,10 @@ from bench import (
     widen,
     year,
 )
+from bench.aims import AIMS, judged
 from bench.measure import Failed
 from bench.published import facts, publish
-from bench.table import AIMS, judged, written
+from bench.table import written
 
 CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
 BENCHES = (

@@ -114,7 +114,7 @@ def test_named_hours_are_recomputed(make_stream: Make) -> None:
     for table in ("events", "rejected", "granules", "aggregates"):
         DeltaTable(f"{lake.root}/{table}").delete(f"hour = '{hour(1):%Y-%m-%dT%H:%M:%SZ}'")
     all_stages(lake)
-    assert find(lake.spark, lake.stream, lake.root).damages, "nothing says that these hours are not fresh"
+    assert find(lake.spark, lake.stream, lake.root).damages, "no damage is reported"
     all_stages(lake, recompute=True)
     assert_whole(lake, make_stream(SMALL, "whole", ready=build))
 

@@ -1,4 +1,4 @@
-"""What a run says in Airflow: its gates, its report and its asset events."""
+"""Texts of a run in Airflow: its gates, its report and its asset events."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

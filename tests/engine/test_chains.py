@@ -229,7 +229,7 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
 
 
 def test_change_is_followed_until_a_result_stays_the_same() -> None:
-    lake = day([9] * 12, Toy(told=0))
+    lake = day([9] * 12, Toy(views=0))
     lake.run(0, 12)
     lake.set_events(1, [9, 1])
     lake.toy.computed.clear()
@@ -243,13 +243,13 @@ def test_change_is_followed_until_a_result_stays_the_same() -> None:
 def test_stale_earlier_hours_are_computed_first_at_any_distance() -> None:
     lake = day([9] * 9)
     lake.run(0, 9)
-    lake.toy = Toy(shape=1, told=0)
+    lake.toy = Toy(shape=1, views=0)
     lake.set_events(9, [9])
     outcome = lake.run(9, 10, repair_window=0)
     assert computed_hours(lake) == list(range(10))
-    assert {node.table for node in outcome.stale} == {"told"}
+    assert {node.table for node in outcome.stale} == {"views"}
     # Hours that are not required are not waited for.
-    lake = day([], Toy(told=0))
+    lake = day([], Toy(views=0))
     for number in (0, 1, 2, 6, 7):
         lake.set_events(number, [9])
     lake.run(7, 8, repair_window=0)
@@ -267,7 +267,7 @@ def test_hours_after_the_run_wait_for_its_last_chunk() -> None:
 
 
 def test_hour_is_out_of_date_with_the_last_hour_that_it_reads() -> None:
-    lake = day([], Toy(told=0))
+    lake = day([], Toy(views=0))
     for number in (0, 2, 5):
         lake.set_events(number, [9])
     lake.run(0, 6)
@@ -320,7 +320,7 @@ def test_change_during_planning_is_noticed(point: int, side: str) -> None:
 
 
 def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
-    lake = day([], Toy(told=0))
+    lake = day([], Toy(views=0))
     for number in range(8):
         lake.set_events(number, [9])
         lake.run(number, number + 1, repair_window=0, retention=1)

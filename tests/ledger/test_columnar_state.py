@@ -26,8 +26,8 @@ EVENTS = ("ingest", "events", "events")
 SERIES = [
     EVENTS,
     ("sum", "one", "state"),
-    ("sum", "one", "told"),
-    ("sum", "two", "told"),
+    ("sum", "one", "views"),
+    ("sum", "two", "views"),
 ]
 TABLE = Table("state", {"block": "string", "hour": "timestamp"}, ("hour",), frozenset(), state=True)
 STEPS = tuple(
@@ -45,7 +45,7 @@ STEPS = tuple(
     )
     for table, blocks, more in (
         (TABLE, ("one",), (InputRange("sum", "one", "state", 2, -1),)),
-        (Table("told", TABLE.columns, ("hour",), frozenset()), ("one", "two"),
+        (Table("views", TABLE.columns, ("hour",), frozenset()), ("one", "two"),
          (InputRange("sum", "one", "state", back_of=lambda hour: hour.hour % 3 - 1),)),
     )
 )  # fmt: skip
@@ -97,7 +97,7 @@ def assert_same(result: LedgerSnapshot, expected: LedgerSnapshot) -> None:
     assert sorted(result.troubled()) == sorted(expected.troubled())
     for statuses in (["published"], ["writing", "expired"]):
         for before in (None, at(4)):
-            requested = (statuses, ["told"], before)
+            requested = (statuses, ["views"], before)
             assert sorted(result.having(*requested)) == sorted(expected.having(*requested))
     of = Interval(at(2), at(5))
     assert sorted(result.within(of)) == sorted(expected.within(of))
@@ -148,18 +148,18 @@ def test_stored_snapshot_equals_snapshot_of_objects(
 
 
 def test_waiver_of_an_incomplete_check_makes_its_hour_stale() -> None:
-    table = Table("told", TABLE.columns, ("hour",), frozenset())
+    table = Table("views", TABLE.columns, ("hour",), frozenset())
     part = BlockOutput((InputRange(*EVENTS),), "s", ())
     stage = Stage("sum", 1, (TableStep(table, {"one": part}, checks=(Check("few", "n", "incomplete", 1),)),))
     states = {PartitionKey(*EVENTS, at(n)): PartitionState("published", "a", digest="1:1") for n in range(5)}
     freshness = Freshness(LedgerSnapshot(states), [stage], ())
     for number in range(5):
-        key = PartitionKey("sum", "one", "told", at(number))
+        key = PartitionKey("sum", "one", "views", at(number))
         states[key] = PartitionState("published", "a", False, input_hashes=freshness.inputs(key))
     waiver = Waiver(at(3), "sum", "few", 0, "ops", "known")
     for snapshot in (LedgerSnapshot(states), stored(states)):
         for waivers, hours in (((), []), ([waiver], [at(3)])):
-            assert Freshness(snapshot, [stage], waivers).outdated_hours("sum", "one", "told") == hours
+            assert Freshness(snapshot, [stage], waivers).outdated_hours("sum", "one", "views") == hours
 
 
 YEAR = 1500
@@ -190,7 +190,7 @@ def test_snapshot_of_a_year_builds_objects_of_requested_hours_only(
     assert fresh_hours == snapshot.required_hours
     assert snapshot.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
     freshness = Freshness(snapshot, [STAGE], ())
-    assert [freshness.outdated_hours(STAGE.name, "one", table) for table in ("state", "told")] == [[], []]
+    assert [freshness.outdated_hours(STAGE.name, "one", table) for table in ("state", "views")] == [[], []]
     assert snapshot.range_hash(SERIES[0], at(0), at(YEAR - 1)) == snapshot.range_hash(
         SERIES[0], at(-5), at(9000)
     )

@@ -24,19 +24,19 @@ class Toy:
     `sums`, state: the sum of the last four hours of events.
     `chain`: at most half of the sum of its own earlier hours, and this hour's sum, so that a change dies out;
     for `two` with the share of incomplete input.
-    `told`: the values of the chain in some hours.
+    `views`: the values of the chain in some hours.
 
     Attributes:
         shape: a number that changes what is computed.
         most: a value above it is quarantined.
-        told: maximum number of hours back that `told` reads; it differs by hour, and some hours read none.
+        views: maximum number of hours back that `views` reads; it differs by hour, and some hours read none.
         computed: table, block and hour of everything computed.
         passes: hours that were computed together.
     """
 
     shape: int = 0
     most: int = 30
-    told: int = 5
+    views: int = 5
     computed: list[tuple[str, str, datetime]] = field(default_factory=list, compare=False)
     passes: list[tuple[str, str, list[datetime]]] = field(default_factory=list, compare=False)
 
@@ -53,7 +53,7 @@ class Toy:
                     InputRange("toy", "", "sums", back=1),
                     checks=(few, count),
                 ),
-                self._step("told", self._told, InputRange("toy", "", "chain", back_of=self._back_of_told)),
+                self._step("views", self._views, InputRange("toy", "", "chain", back_of=self._back_of_views)),
             ),
         )  # fmt: skip
 
@@ -65,7 +65,7 @@ class Toy:
         checks: tuple[Check, ...] = (),
     ) -> TableStep:
         kinds = {"block": "string", "hour": "timestamp", "value": "bigint"}
-        table = Table(name, kinds, ("hour",), frozenset(), state=name != "told")
+        table = Table(name, kinds, ("hour",), frozenset(), state=name != "views")
         parts = {
             block: BlockOutput(
                 tuple(replace(r, block=r.block or block, back=back if r.back < 0 else r.back) for r in reads),
@@ -115,12 +115,12 @@ class Toy:
                         row["lacks"] = sum(hour - n * HOUR in request.incomplete[block] for n in (0, 1))
                     yield block, row
 
-    def _back_of_told(self, hour: datetime) -> int:
-        return -1 if self.told and hour.hour % 4 == 3 else self.told - hour.hour % 2 * (self.told // 2)
+    def _back_of_views(self, hour: datetime) -> int:
+        return -1 if self.views and hour.hour % 4 == 3 else self.views - hour.hour % 2 * (self.views // 2)
 
-    def _told(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
+    def _views(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
-            read = {hour: [hour - n * HOUR for n in range(self._back_of_told(hour) + 1)] for hour in hours}
+            read = {hour: [hour - n * HOUR for n in range(self._back_of_views(hour) + 1)] for hour in hours}
             chain = _values(request, "chain", block, set().union(*read.values()), "value")
             for hour in hours:
                 if value := sum(chain.get(of, 0) for of in read[hour]):

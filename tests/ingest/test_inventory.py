@@ -161,6 +161,7 @@ class Lake:
         with (
             patch.object(ingest, "_read_task", lambda stream, scene, path: path),
             patch.object(ingest, "check_files", contents),
+            patch.object(ingest, "conditions_of", lambda stream: None),
         ):
             rows = Mock(parse_files=dict.fromkeys)
             return ingest.decide_files(cast(Any, None), scene, rows)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -18,14 +20,15 @@ import pyarrow as pa
 from tests.support.memory_lake import Rows, judged
 from transom.core.durations import microseconds
 from transom.core.intervals import EPOCH, hour_of
-from transom.features.ingest import file_checks, publish, read_files, snapshot, stage, tables
+from transom.features.ingest import file_checks, hour_rows, publish, read_files, snapshot, stage
 from transom.features.ingest.expected_inputs import ExpectedInputs
 from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.hour_rows import HourRows
 from transom.features.ingest.inventory import Inventory, names_rules, with_names
 from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReader, FileReadResult, FileReadTask
-from transom.features.ingest.tables import HourRows, Tables, file_rows
+from transom.features.ingest.tables import Tables, file_rows
 from transom.spec.stream import Stream
 from transom.storage.data_files import DataFile
 from transom.storage.store import Store
@@ -44,6 +47,29 @@ def access_log(*times: datetime, sent: int = 1) -> bytes:
     return gzip.compress("".join(lines).encode(), mtime=0)
 
 
+class _MemoryWriter:
+    """Replaces a writer of data files.
+
+    Args:
+        rows_by_path: gets the rows of each data file.
+    """
+
+    def __init__(self, table: str, time_column: str | None, rows_by_path: dict[str, Rows]) -> None:
+        self._table, self._time_column, self._rows_by_path = table, time_column, rows_by_path
+        self._by_hour: dict[datetime | None, Rows] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for row in Rows.of(pa.Table.from_batches([batch])):
+            hour = hour_of(row[self._time_column]) if self._time_column else None
+            self._by_hour.setdefault(hour, Rows()).append(row)
+
+    def close(self) -> Iterator[DataFile]:
+        for hour, rows in self._by_hour.items():
+            path = f"{self._table}/{len(self._rows_by_path)}"
+            self._rows_by_path[path] = rows
+            yield DataFile(path, hour, len(rows), 0, 0)
+
+
 @dataclass(frozen=True)
 class _Reading(FileReader):
     """Reads files into memory.
@@ -54,17 +80,8 @@ class _Reading(FileReader):
 
     rows_by_path: dict[str, Rows] = field(default_factory=dict)
 
-    def _written(
-        self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
-    ) -> Iterator[DataFile]:
-        by_hour: dict[datetime | None, Rows] = {}
-        for batch in batches:
-            for row in Rows.of(pa.Table.from_batches([batch])):
-                by_hour.setdefault(hour_of(row[time_column]) if time_column else None, Rows()).append(row)
-        for hour, rows in by_hour.items():
-            path = f"{table}/{len(self.rows_by_path)}"
-            self.rows_by_path[path] = rows
-            yield DataFile(path, hour, len(rows), 0, 0)
+    def _writer(self, table: str, time_column: str | None = None) -> Any:
+        return _MemoryWriter(table, time_column, self.rows_by_path)
 
 
 class MemoryRows(ParsedRows):
@@ -74,10 +91,13 @@ class MemoryRows(ParsedRows):
         super().__init__(store, stream)
         self.rows_by_path: dict[str, Rows] = {}
 
-    def parse_files(self, tasks: Sequence[FileReadTask]) -> dict[str, FileReadResult]:
+    def parse_files(
+        self, tasks: Sequence[FileReadTask], conditions: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, FileReadResult]:
         tables = {name: name for name in ("events", "rejected")}
-        reader = _Reading(self.stream.layout(), self.columns, tables, "", 500, 1, self.rows_by_path)
-        return dict(reader(tasks))
+        reader = _Reading((), self.stream.layout(), self.columns, tables, "", 500, 1, self.rows_by_path)
+        parts = ((task.file.path, part) for task in tasks for part in reader.read(task))
+        return {path: part for path, part in parts if isinstance(part, FileReadResult)}
 
     def discard(self) -> None:
         pass
@@ -99,11 +119,11 @@ class MemoryHours(HourRows):
                 frames["rejected"] += (
                     {**row, "hour": files[path].hour} for row in self.rows.rows_by_path[part.path]
                 )
-        return frames, {}
+        return {name: partial(Rows, rows) for name, rows in frames.items()}, {}
 
 
-def _hashed(tables: Tables, frames: Mapping[str, Rows]) -> Rows:
-    return Rows({"table": name, **row} for name, rows in frames.items() for row in rows)
+def _hashed(tables: Tables, frames: Mapping[str, Callable[[], Rows]]) -> Rows:
+    return Rows({"table": name, **row} for name, read in frames.items() for row in read())
 
 
 def _in_hours(hours: Iterable[datetime]) -> Callable[[Mapping[str, Any]], bool]:
@@ -130,8 +150,8 @@ def landing_in_memory(landing: Folder) -> Iterator[None]:
             raise FileNotFoundError(where)
         return io.BytesIO(landing[path][0])
 
-    def no_nulls(rules: object, reads: Iterable[FileReadResult], rows: object) -> dict[str, Any]:
-        return {part.name: dict.fromkeys(_metrics(rules), 0) for read in reads for part in read.events}
+    def no_nulls(rules: object, reads: Mapping[str, FileReadResult], rows: object) -> dict[str, Any]:
+        return {path: dict.fromkeys(_metrics(rules), 0) for path in reads}
 
     with ExitStack() as patches:
         for module, instead in (
@@ -139,8 +159,8 @@ def landing_in_memory(landing: Folder) -> Iterator[None]:
             (read_files, {"open_file": opened}),
             (file_checks, {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": judged}),
             (snapshot, {"_inventory": lambda store, snapshot, *of: _inventory(landing, *of)}),
-            (tables, {"require_written": lambda *_: None}),
-            (publish, {"HourRows": MemoryHours, "hashed_rows": _hashed, "in_hours": _in_hours}),
+            (publish, {"HourRows": MemoryHours, "in_hours": _in_hours}),
+            (hour_rows, {"hashed_rows": _hashed, "require_written": lambda *_: None}),
         ):
             patches.enter_context(patch.multiple(module, **instead))
         yield

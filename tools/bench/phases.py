@@ -60,7 +60,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     from transom.features.ingest import file_checks as contents
     from transom.features.ingest import snapshot as scene
     from transom.features.ingest import stage as ingest
-    from transom.features.ingest.tables import HourRows
+    from transom.features.ingest.hour_rows import HourRows
     from transom.ledger.ledger import Ledger
     from transom.storage.store import PinnedTables, Store
 

@@ -33,10 +33,12 @@ class HashedRows:
         read: returns the rows, from `hash_rows` or `hashed`.
         aggregates: the rows of `aggregate_rows`, if a job that has written the rows has them. None: the rows
             must be read.
+        others: returns the rows that `aggregates` omits; None if there are none.
     """
 
     read: Callable[[], DataFrame]
     aggregates: Sequence[Mapping[str, Any]] | None = None
+    others: Callable[[], DataFrame] | None = None
 
 
 def hash_rows(step: TableStep, rows: DataFrame, *more: str) -> DataFrame:
@@ -66,11 +68,13 @@ def hashed(rows: DataFrame, row_hash: str, more: Sequence[str] = ()) -> DataFram
     return rows.select("*", F.expr(row_hash).alias(HASH), bytes_of(rows.drop(*more)).alias(SIZE))
 
 
-def aggregate_rows(step: TableStep, rows: DataFrame, by: Sequence[str], *more: Column) -> DataFrame:
-    """Return digest, number, size and the step's metrics of the rows of each group.
+def aggregate_rows(
+    metrics: Mapping[str, str], rows: DataFrame, by: Sequence[str], *more: Column
+) -> DataFrame:
+    """Return digest, number, size and metrics of the rows of each group.
 
     Args:
-        step: the step that declares the metrics.
+        metrics: Spark SQL aggregates, by name.
         rows: the rows, from `hash_rows` or `hashed`.
         by: the columns that identify a group.
         more: further aggregates.
@@ -79,7 +83,7 @@ def aggregate_rows(step: TableStep, rows: DataFrame, by: Sequence[str], *more: C
         F.count("*").alias("count"),
         digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
         F.sum(SIZE).alias("bytes"),
-        *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
+        *(F.expr(metric).alias(name) for name, metric in metrics.items()),
         *more,
     )
 
@@ -134,7 +138,8 @@ def _rows_of_metrics(
     if rows is None:
         return
     yield from rows.aggregates or ()
-    frames = [] if rows.aggregates is not None else [aggregate_rows(step, rows.read(), (by, "hour"))]
+    unread = rows.read if rows.aggregates is None else rows.others
+    frames = [] if unread is None else [aggregate_rows(step.metrics, unread(), (by, "hour"))]
     if computed.metrics is not None:
         frames += computed.metrics(rows.read)
     if frames:

@@ -150,7 +150,7 @@ class StagedOutput:
         # By task, as an attempt's report must replace that of another one.
         by = ("block", "hour", TASK)
         report = F.max(REPORT).alias(REPORT)
-        for row in aggregate_rows(self.step, rows, by, report).toArrow().to_pylist():
+        for row in aggregate_rows(self.step.metrics, rows, by, report).toArrow().to_pylist():
             task, report_text = row.pop(TASK), row.pop(REPORT)
             if task is None:
                 self.aggregates.append(row)

@@ -56,6 +56,16 @@ def digest_of(count: Column, total: Column) -> Column:
     return F.concat_ws(":", count, F.coalesce(total, F.lit(0).cast("decimal(38,0)")))
 
 
+def merge(digests: Iterable[str]) -> str:
+    """Return the digest of all rows of some digests.
+
+    >>> merge(["2:-5", "1:7"])
+    '3:2'
+    """
+    pairs = [tuple(map(int, digest.split(":"))) for digest in digests]
+    return f"{sum(count for count, _ in pairs)}:{sum(total for _, total in pairs)}"
+
+
 def total_hash(column: Column) -> Column:
     """Return the sum of row hashes: exact for up to 2**31 rows, an error in Spark for more."""
     high = F.sum(F.shiftright(column, 32)).cast("decimal(38,0)")

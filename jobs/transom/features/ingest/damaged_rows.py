@@ -11,7 +11,10 @@ so the rows of recomputed hours are first compared with the digest.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
+
+from pyspark.sql import DataFrame
 
 from transom.core.intervals import format_hour
 from transom.core.partitions import PartitionKey, PartitionState
@@ -20,12 +23,14 @@ from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
 from transom.features.ingest.hour_plan import IngestDecision, step_of
+from transom.features.ingest.hour_rows import hashed_rows
 from transom.features.ingest.hour_states import format_span
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.tables import Tables, hashed_rows
+from transom.features.ingest.tables import Tables
 from transom.ledger.stage import StepResult
 from transom.spec.stream import Stream
 from transom.storage.store import cast_to_table
+from transom.storage.tables import Table
 
 LOST = "rows were damaged and are lost until the landing folder holds the same file again"
 """The text for a file with lost rows; the hours follow."""
@@ -123,13 +128,14 @@ def damaged_partitions(
     if not states:
         return {}
     hours = {table.name: [key.hour for key in states if key.table == table.name] for table in tables}
-    frames = {
-        table.name: cast_to_table(snapshot.pins.read(table.name, hours[table.name]), table)
-        for table in tables
-    }
+    frames = {table.name: partial(_stored, snapshot, table, hours[table.name]) for table in tables}
     rows, step = HashedRows(lambda: hashed_rows(tables, frames)), step_of(stream, tables)
     wrong = differing(snapshot, states, measure(step, rows, StepResult(()), states, {}, by="table"))
     return {partition: cause_of(files[partition.hour], snapshot) for partition in wrong}
+
+
+def _stored(snapshot: IngestSnapshot, table: Table, hours: Sequence[datetime]) -> DataFrame:
+    return cast_to_table(snapshot.pins.read(table.name, hours), table)
 
 
 def differing(

@@ -29,7 +29,7 @@ from transom.storage.session import suited_to
 
 SECOND = timedelta(seconds=1)
 Counts = Mapping[str, Mapping[str, int]]
-"""Numbers of events, by data file and metric."""
+"""Numbers of events, by path and metric."""
 
 
 def check_files(
@@ -57,16 +57,15 @@ def check_files(
             contents[path] = _content(listed[path], read, path in scattered)
         elif is_there(path):
             raise LandingError(f"{path}: the driver sees this file and an executor does not")
-    with suited_to(rows.store.spark, sum(read.rows for read in reads.values())):
-        counts = _counts(rules, [reads[path] for path in contents.keys() - scattered], rows)
+    counts = _counts(rules, {path: reads[path] for path in contents.keys() - scattered}, rows)
     metrics: dict[str, dict[str, float | None]] = {}
     drift: dict[str, Mapping[str, list[str]]] = {}
     for path, content in contents.items():
-        drift[path] = _drift(rules, reads[path], None if path in scattered else counts)
+        drift[path] = _drift(rules, reads[path], None if path in scattered else counts[path])
         if path in scattered:
             metrics[path] = {"hours": len(reads[path].hours)}
         else:
-            metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
+            metrics[path] = _metrics(content, reads[path], counts[path], spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
         metrics[path][CAPTURES] = int(listed[path].misnamed is not None)
     paths, results = sorted(metrics), []
@@ -100,6 +99,7 @@ class _Rules:
     Attributes:
         declared: the SQL conditions of the stream's own checks of events, by metric.
         keys: the key columns that events need.
+        conditions: the conditions, as Spark SQL, of the events that are counted in every file, by metric.
         uses: the columns that blocks read in some events only.
         checks: all checks of a file.
         waivers: the waivers of the stream.
@@ -112,6 +112,7 @@ class _Rules:
             rule.metric: row_meets(rule.every, types) for rule in rules if rule.every is not None
         }
         self.keys = required_keys(stream)
+        self.conditions = {key.metric: key.lacking for key in self.keys} | self.declared
         uses = (use for block in stream.columns_read for use in block.all_uses)
         self.uses = [use for use in uses if use.columns and use.where is not None]
         self.checks, self.waivers = file_checks(stream), waivers_of(stream)
@@ -129,22 +130,40 @@ class _Rules:
         return columns_read(self.stream, lambda use: use.where is None or use.metric in reached)
 
 
-def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: ParsedRows) -> Counts:
-    """Return for each data file how many events lack each key column and meet each declared rule.
+def conditions_of(stream: Stream) -> dict[str, str]:
+    """Return the conditions, as Spark SQL, of the events that are counted in every file, by metric."""
+    return _Rules(stream).conditions
+
+
+def _counts(rules: _Rules, reads: Mapping[str, FileReadResult], rows: ParsedRows) -> Counts:
+    """Return for each file how many events lack each key column and meet each declared rule.
 
     If a file lacks a column, also how many events need the columns of each use.
     """
-    if not any(read.events for read in reads):
-        return {}
-    conditions = {key.metric: key.lacking for key in rules.keys}
-    if any(read.summary is not None and read.summary.absent for read in reads):
-        conditions |= {use.metric: f"coalesce({use.where}, {str(use.decides).lower()})" for use in rules.uses}
-    conditions |= rules.declared
-    if not conditions:
-        return {}
-    columns = (F.expr(rows_where(sql)).alias(name) for name, sql in conditions.items())
-    groups = rows.events(reads).groupBy(PART).agg(*columns)
-    return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
+    counts: dict[str, dict[str, int]] = {path: {} for path in reads}
+    uses = {use.metric: f"coalesce({use.where}, {str(use.decides).lower()})" for use in rules.uses}
+    lacking = any(read.summary is not None and read.summary.absent for read in reads.values())
+    unread: dict[frozenset[str], list[str]] = {}
+    for path, read in reads.items():
+        wanted = set(uses) if lacking else set()
+        for row in rows.aggregates.get(path, {}).values():
+            for name in rules.conditions:
+                counts[path][name] = counts[path].get(name, 0) + (row[name] or 0)
+        if path not in rows.aggregates:
+            wanted |= rules.conditions.keys()
+        if wanted and read.events:
+            unread.setdefault(frozenset(wanted), []).append(path)
+    for names, paths in unread.items():
+        sql = {**rules.conditions, **uses}
+        columns = (F.expr(rows_where(sql[name])).alias(name) for name in sorted(names))
+        path_of = {file.name: path for path in paths for file in reads[path].events}
+        with suited_to(rows.store.spark, sum(reads[path].rows for path in paths)):
+            groups = rows.events(reads[path] for path in paths).groupBy(PART).agg(*columns).toArrow()
+        for row in groups.to_pylist():
+            of_path = counts[path_of[row.pop(PART)]]
+            for name, count in row.items():
+                of_path[name] = of_path.get(name, 0) + (count or 0)
+    return counts
 
 
 def _is_scattered(rules: _Rules, listed: ListedFile, read: FileReadResult) -> bool:
@@ -162,24 +181,20 @@ def _is_scattered(rules: _Rules, listed: ListedFile, read: FileReadResult) -> bo
     return False
 
 
-def _drift(rules: _Rules, read: FileReadResult, counts: Counts | None) -> dict[str, list[str]]:
+def _drift(rules: _Rules, read: FileReadResult, counts: Mapping[str, int] | None) -> dict[str, list[str]]:
     """Return the names that fail each check of a file's fields.
 
     Args:
-        counts: None if nothing of the file was counted; then every use counts as needed.
+        counts: the counts of the file. None if nothing of it was counted; then every use counts as needed.
     """
     unknown = [] if read.summary is None else list(read.summary.unknown)
     absent = [] if read.summary is None else list(read.summary.absent)
     used: set[str] = set()
     if absent:
         metrics = (use.metric for use in rules.uses)
-        used = rules.used(name for name in metrics if counts is None or _total(counts, read, name))
+        used = rules.used(name for name in metrics if counts is None or counts.get(name))
     used_absent = [name for name in absent if name in used]
     return {"fields_known": unknown, "fields_present": absent, "used_fields_present": used_absent}
-
-
-def _total(counts: Counts, read: FileReadResult, name: str) -> int:
-    return sum(counts[file.name][name] for file in read.events)
 
 
 def _content(file: ListedFile, read: FileReadResult, scattered: bool) -> FileContent:
@@ -198,7 +213,7 @@ def _content(file: ListedFile, read: FileReadResult, scattered: bool) -> FileCon
 
 
 def _metrics(
-    content: FileContent, read: FileReadResult, counts: Counts, span: Span | None, rules: _Rules
+    content: FileContent, read: FileReadResult, counts: Mapping[str, int], span: Span | None, rules: _Rules
 ) -> dict[str, float | None]:
     events = sum(file.rows for file in read.events)
     # A broken file has its own check, and its cut line may be the only one.
@@ -221,10 +236,8 @@ def _metrics(
     time = rules.stream.time
     if time is not None and time.is_local and read.summary is not None:
         metrics["ambiguous"] = read.summary.ambiguous
-    metrics |= {key.metric: _total(counts, read, key.metric) for key in rules.keys}
-    return metrics | {
-        name: _total(counts, read, name) / events if events else None for name in rules.declared
-    }
+    metrics |= {key.metric: counts.get(key.metric, 0) for key in rules.keys}
+    return metrics | {name: counts.get(name, 0) / events if events else None for name in rules.declared}
 
 
 def _seconds_outside(content: FileContent, span: Span | None) -> float:

@@ -1,7 +1,15 @@
-"""The rows of the files that a run parses: Spark frames over the data files that its tasks wrote."""
+"""The rows of the files that a run parses: Spark frames over the data files that its tasks wrote.
 
+The job that parses the files also aggregates their events by file and hour, so that they are not read again
+to be checked.
+"""
+
+import pickle
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,16 +18,31 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from transom.core import rounding
+from transom.engine.measurement import aggregate_rows, hashed
 from transom.engine.staging import read_staged, require_system
-from transom.features.ingest.read_files import REJECTED, FileReader, FileReadResult, FileReadTask, divide
+from transom.features.ingest.read_files import (
+    FILE,
+    REJECTED,
+    RESULT,
+    FileReader,
+    FileReadResult,
+    FileReadTask,
+    divide,
+)
+from transom.features.ingest.tables import Tables
 from transom.formats.record_format import Field
 from transom.formats.typed_columns import LARGEST_INTEGER, MAX_STEPS
+from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
 from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
-from transom.storage.store import Store
-from transom.storage.tables import SPARK_TYPES
+from transom.storage.digest import row_hash_sql
+from transom.storage.session import suited_to
+from transom.storage.store import Store, cast_to_table
+from transom.storage.tables import SPARK_TYPES, LakeError
 
 TABLES = ("events", "rejected")
+BYTES_OF_A_ROW = 10
+"""A low estimate of the bytes of a line in a compressed file."""
 
 
 class ParsedRows:
@@ -27,12 +50,15 @@ class ParsedRows:
 
     Attributes:
         adopted: the data files that the run has begun to commit to `events`.
+        aggregates: the aggregates of the events of each parsed file whose data files are divided by hour, by
+            path and hour: `count`, `digest`, `bytes`, and the numbers of events that meet conditions.
     """
 
     def __init__(self, store: Store, stream: Stream) -> None:
         self.store = store
         self.stream = stream
         self.adopted: list[DataFile] = []
+        self.aggregates: dict[str, Mapping[datetime, Mapping[str, Any]]] = {}
         self._folders: list[str] = []
         self._persisted: list[DataFrame] = []
 
@@ -42,19 +68,66 @@ class ParsedRows:
         declared = {name: SPARK_TYPES[of.type] for name, of in self.stream.read_columns.items()}
         return {"event_time": "timestamp", **declared, "source_id": "string", "source_line": "bigint"}
 
-    def parse_files(self, tasks: Sequence[FileReadTask]) -> dict[str, FileReadResult]:
-        """Parse log files in tasks of Spark, and return the results by path; raise as `require_system`."""
+    def parse_files(
+        self, tasks: Sequence[FileReadTask], conditions: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, FileReadResult]:
+        """Parse log files in tasks of Spark, and return the results by path.
+
+        Args:
+            tasks: the files.
+            conditions: conditions, as Spark SQL, whose events are counted in `aggregates`, by name.
+
+        Raises:
+            LakeError: Arrow has no file system for the lake.
+        """
         for name in TABLES:
             require_system(self.store, name)
-        context = self.store.spark.sparkContext
-        shares = divide(tasks, context.defaultParallelism)
         # Recorded before anything is read, so that `discard` deletes the files of a failed task.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
+        with suited_to(self.store.spark, sum(task.file.size for task in tasks) // BYTES_OF_A_ROW):
+            return self._run(tasks, self._aggregated(tasks, folder, conditions))
+
+    def _aggregated(
+        self, tasks: Sequence[FileReadTask], folder: str, conditions: Mapping[str, str]
+    ) -> DataFrame:
+        """Return the aggregates of each file and hour, and the results of the files."""
+        spark = self.store.spark
+        number_of = {task.file.path: number for number, task in enumerate(tasks)}
+        cores = spark.sparkContext.defaultParallelism
+        shares = [[(number_of[task.file.path], task) for task in share] for share in divide(tasks, cores)]
         tables = {name: self.store.uri(name) for name in TABLES}
-        threads = max(context.defaultParallelism // max(len(shares), 1), 1)
-        reader = FileReader(self.stream.layout(), self.columns, tables, folder, MOST_HOURS, threads)
-        return dict(context.parallelize(shares, max(len(shares), 1)).flatMap(reader).collect())
+        threads = max(cores // len(shares), 1)
+        reader = FileReader(shares, self.stream.layout(), self.columns, tables, folder, MOST_HOURS, threads)
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in self.columns.items())
+        parsed = spark.range(0, len(shares), 1, len(shares)).mapInArrow(
+            reader, f"{ddl}, {FILE} int, {RESULT} binary"
+        )
+        table = Tables.of(self.stream).events
+        rows = with_derived(parsed, self.stream).withColumn("hour", F.date_trunc("hour", "event_time"))
+        rows = cast_to_table(rows, table, F.col(FILE), F.col(RESULT))
+        with_hash = hashed(rows, row_hash_sql(rows.schema, table.digest_columns()), (FILE, RESULT))
+        counts = {name: rows_where(condition) for name, condition in conditions.items()}
+        return aggregate_rows(counts, with_hash, (FILE, "hour"), F.max(RESULT).alias(RESULT))
+
+    def _run(self, tasks: Sequence[FileReadTask], aggregated: DataFrame) -> dict[str, FileReadResult]:
+        """Read the files, and keep the aggregates of those that are divided by hour."""
+        results: dict[str, FileReadResult] = {}
+        by_path: dict[str, dict[datetime, dict[str, Any]]] = {}
+        for row in aggregated.toArrow().to_pylist():
+            number, hour, result = row.pop(FILE), row.pop("hour"), row.pop(RESULT)
+            if result is None:
+                by_path.setdefault(tasks[number].file.path, {})[hour] = row
+            else:
+                results[tasks[-1 - number].file.path] = pickle.loads(result)
+        for path, result in results.items():
+            of_hours = by_path.get(path, {})
+            if not all(file.hour for file in result.events):
+                continue
+            if sum(row["count"] for row in of_hours.values()) != sum(file.rows for file in result.events):
+                raise LakeError(f"{path}: tasks wrote other rows than they returned; run the interval again")
+            self.aggregates[path] = of_hours
+        return results
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
         """Return the events of files with derived columns and with the name of their data file."""

@@ -10,17 +10,17 @@ from pyspark.sql import DataFrame
 
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import publish_marks
-from transom.engine.measurement import HashedRows
-from transom.engine.publisher import Metrics, States
+from transom.engine.publisher import ComputedStep, Metrics, States
 from transom.engine.runner import Outcome
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import with_duplicates
 from transom.features.ingest.hour_plan import IngestDecision, plan_hours, stale_after
+from transom.features.ingest.hour_rows import HourRows, Read
 from transom.features.ingest.inventory import Inventory
 from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.tables import HourRows, Tables, file_rows, hashed_rows
+from transom.features.ingest.tables import Tables, file_rows
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.session import suited_to
@@ -56,7 +56,7 @@ def publish_hours(
         snapshot = snapshot.select(Inventory.select_files_of_hours, rewritten)
         files = {**decisions.applied_to(snapshot.recorded), **files}
         new_files = file_rows(tables.files, [file for file in files.values() if file.hour in rewritten])
-        frames["files"] = rows.store.spark.createDataFrame(new_files)
+        frames["files"] = partial(rows.store.spark.createDataFrame, new_files)
         partitions = [partition_of(table.name, hour) for table in tables for hour in hours]
         partitions += [partition_of("files", hour) for hour in sorted(recounted)]
         results = [result for result in decision.results if result.partition.hour in published]
@@ -66,9 +66,9 @@ def publish_hours(
         results += [result for result in earlier if result.file in unread]
         states = replace(
             step,
-            rows=HashedRows(lambda: hashed_rows(tables, frames)),
+            rows=hour_rows.aggregated(frames),
             partitions=partitions,
-            writes=partial(_writes, hour_rows, {**frames, "files": new_files}),
+            writes=partial(_writes, hour_rows, frames, new_files),
             all_states=partial(states_of_tables, snapshot, forgotten, run_id),
             forced=forced_partitions(tables, snapshot, decisions, partitions),
             results=results,
@@ -170,7 +170,8 @@ def _still_valid(snapshot: IngestSnapshot, decisions: Decisions) -> Callable[[Le
 
 def _writes(
     hour_rows: HourRows,
-    new_rows: Mapping[str, DataFrame | pa.Table],
+    frames: Mapping[str, Read],
+    new_files: pa.Table,
     states: States,
     sizes: Mapping[PartitionKey, int],
 ) -> list[Write]:
@@ -180,11 +181,16 @@ def _writes(
         hours = [key.hour for key in sizes if key.table == table.name]
         if not hours:
             continue
-        rows = new_rows[table.name]
-        new = rows if isinstance(rows, pa.Table) else rows.where(in_hours(hours))
+        new: pa.Table | Read = new_files
+        if table is not hour_rows.tables.files:
+            new = partial(_in_hours, frames[table.name], hours)
         write = Write(table, new, {None: hours}, bytes=sum(sizes[partition_of(table.name, h)] for h in hours))
         if table is hour_rows.tables.events:
             files = hour_rows.adopt_files(hours)
             write = replace(write, gathered=hour_rows.gathered, data_files=files)
         writes.append(write)
     return writes
+
+
+def _in_hours(read: Read, hours: Collection[datetime]) -> DataFrame:
+    return read().where(in_hours(hours))

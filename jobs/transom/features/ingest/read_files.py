@@ -7,6 +7,7 @@ is parsed twice.
 """
 
 import os
+import pickle
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from transom.features.ingest.file_records import ListedFile, source_id
 from transom.features.ingest.landing import open_file
 from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.formats.record_format import RecordFormat, Span
-from transom.storage.data_files import DataFile, hours_of, write_data_files
+from transom.storage.data_files import DataFile, DataFileWriter, hours_of
 from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
@@ -105,11 +106,16 @@ class _Unreadable(Exception):
     """A file cannot be read; errors of writing have another class."""
 
 
+FILE, RESULT = "__file", "__result"
+"""The columns that identify the file of a row, and its result. The only row with a result has no event."""
+
+
 @dataclass(frozen=True)
 class FileReader:
-    """A task that reads a share of the files, and writes the events and rejected lines of each as data files.
+    """A task that reads files, and writes the events and rejected lines of each as data files.
 
     Attributes:
+        shares: the files of each task, with their numbers.
         layout: the format of the records.
         columns: the columns of events as read, with their Spark types.
         tables: the absolute path or URI of the tables `events` and `rejected`.
@@ -118,6 +124,7 @@ class FileReader:
         threads: the maximum number of threads for a file; at most the cores of the machine are used.
     """
 
+    shares: Sequence[Sequence[tuple[int, FileReadTask]]]
     layout: RecordFormat
     columns: Mapping[str, str]
     tables: Mapping[str, str]
@@ -125,17 +132,44 @@ class FileReader:
     most_hours: int
     threads: int
 
-    def __call__(self, share: Iterable[FileReadTask]) -> Iterator[tuple[str, FileReadResult]]:
-        """Yield the paths and results of a share."""
-        for reading in share:
-            try:
-                yield reading.file.path, self._read(reading)
-            except _Unreadable as unreadable:
-                [error] = unreadable.args
-                gone = isinstance(error, FileNotFoundError)
-                yield reading.file.path, FileReadResult(unreadable=None if gone else str(error))
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows that a task returns."""
+        kinds = [(name, ARROW_TYPES[kind]) for name, kind in self.columns.items()]
+        return pa.schema([*kinds, (FILE, pa.int32()), (RESULT, pa.binary())])
 
-    def _read(self, reading: FileReadTask) -> FileReadResult:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the files of some shares, and yield their events and results.
+
+        The result of a file has the number `-1 - number`. If its data files are not divided by hour, its
+        events are not yielded.
+
+        Args:
+            batches: the numbers of the shares, in the only column.
+        """
+        schema = self.schema
+        for batch in batches:
+            for share in batch.column(0).to_pylist():
+                for number, reading in self.shares[share]:
+                    for part in self.read(reading):
+                        if isinstance(part, FileReadResult):
+                            row = {FILE: -1 - number, RESULT: pickle.dumps(part)}
+                            yield pa.RecordBatch.from_pylist([row], schema)
+                        else:
+                            n = part.num_rows
+                            ends = [pa.repeat(pa.scalar(number, pa.int32()), n), pa.nulls(n, pa.binary())]
+                            yield pa.RecordBatch.from_arrays([*part.columns, *ends], schema=schema)
+
+    def read(self, reading: FileReadTask) -> Iterator[pa.RecordBatch | FileReadResult]:
+        """Yield the events of a file once it is read and while they are written, and then its result."""
+        try:
+            yield from self._read(reading)
+        except _Unreadable as unreadable:
+            [error] = unreadable.args
+            gone = isinstance(error, FileNotFoundError)
+            yield FileReadResult(unreadable=None if gone else str(error))
+
+    def _read(self, reading: FileReadTask) -> Iterator[pa.RecordBatch | FileReadResult]:
         hours, bounds = [np.empty(0, dtype=np.int64)], []
         with _scratch() as event_file, _scratch() as rejected_file:
             events, rejected = _BatchBuffer(event_file), _BatchBuffer(rejected_file)
@@ -152,14 +186,22 @@ class FileReader:
             identity = source_id(summary.sha256, **reading.file.identity)
             constant = {**reading.file.captures, "source_id": identity}
             all_hours = np.unique(np.concatenate(hours))
-            divided = "event_time" if len(all_hours) <= self.most_hours else None
-            return FileReadResult(
+            by_hour = len(all_hours) <= self.most_hours
+            writer = self._writer("events", "event_time" if by_hour else None)
+            for batch in _with(constant, events, self.columns):
+                writer.add(batch)
+                if by_hour:
+                    yield batch
+            of_rejected = self._writer("rejected")
+            for batch in _with(constant, rejected, REJECTED):
+                of_rejected.add(batch)
+            yield FileReadResult(
                 summary,
                 hours=all_hours,
                 first_event=min((bound["min"] for bound in bounds), default=None),
                 last_event=max((bound["max"] for bound in bounds), default=None),
-                events=tuple(self._written("events", _with(constant, events, self.columns), divided)),
-                rejected=tuple(self._written("rejected", _with(constant, rejected, REJECTED))),
+                events=tuple(writer.close()),
+                rejected=tuple(of_rejected.close()),
             )
 
     def _parsed(self, reading: FileReadTask) -> Iterator[Chunk | FileSummary]:
@@ -178,12 +220,10 @@ class FileReader:
         except OSError as error:
             raise _Unreadable(error) from error
 
-    def _written(
-        self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
-    ) -> Iterator[DataFile]:
+    def _writer(self, table: str, time_column: str | None = None) -> DataFileWriter:
         # A retried task writes other files.
         name = f"part-{uuid.uuid4()}"
-        return write_data_files(self.tables[table], self.folder, name, batches, time_column, self._threads)
+        return DataFileWriter(self.tables[table], self.folder, name, time_column, self._threads)
 
     @property
     def _threads(self) -> int:

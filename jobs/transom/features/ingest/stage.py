@@ -10,7 +10,7 @@ from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import CheckResult
 from transom.engine.runner import Outcome
 from transom.features.ingest.damaged_rows import damaged_partitions, waiting_partitions, with_losses
-from transom.features.ingest.file_checks import check_files
+from transom.features.ingest.file_checks import check_files, conditions_of
 from transom.features.ingest.file_decisions import decide, late_files
 from transom.features.ingest.file_records import FileContent
 from transom.features.ingest.file_selection import in_scope, needs_read
@@ -105,7 +105,7 @@ def decide_files(
     while True:
         if to_read:
             tasks = [_read_task(stream, snapshot, path) for path in sorted(to_read)]
-            parsed = rows.parse_files(tasks)
+            parsed = rows.parse_files(tasks, conditions_of(stream))
             checked, of_checks = check_files(stream, tasks, parsed, rows)
             contents |= checked
             results += of_checks

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import publish_marks
-from transom.engine.publisher import ComputedStep, Metrics, States
+from transom.engine.publisher import Metrics, States
 from transom.engine.runner import Outcome
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, partition_of
 from transom.features.ingest.file_decisions import Decisions

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.support.stream_harness import StreamHarness, hour, line
+from tests.support.every_stage import requests
+from tests.support.stream_harness import StreamHarness, hour
 from transom.app import verify as verifying
 from transom.app.definitions import stage_names
 from transom.app.verify import layouts_of, mark
@@ -55,16 +56,7 @@ SMALL = STREAM[: STREAM.index("patterns:")]
 def build(lake: StreamHarness) -> None:
     """Land files of some hours, with a rejected line and duplicate lines, and run all stages."""
     for number in range(HOURS):
-        lines = [
-            line(
-                3600 * number + second,
-                f"10.0.0.{second * (number + 3) % 11 % 4}",
-                100 + second % 7,
-                404 if second % 5 == number else 200,
-            )
-            for second in (*range(0, 3600, 151), 3599)
-        ]
-        lake.land(number, [*lines, "no request"])
+        lake.land(number, [*requests(number), "no request"])
     lake.run(0, HOURS)
     for stage in lake.stream.stages:
         # Under one name, as runs by hand may be.

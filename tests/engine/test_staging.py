@@ -60,7 +60,7 @@ def test_rows_are_aggregated_while_they_are_written(build_spool: Callable[..., S
         ("a", *at(1), 1, 1), ("a", *at(2), 3, 3), ("a", *at(3), 1, 1),
         ("b", *at(1), 1, 1), ("b", *at(2), 1, 1),
     ]  # fmt: skip
-    read = spool.aggregate_rows(STEP, rows.rows(), ("block", "hour")).toArrow().to_pylist()
+    read = spool.aggregate_rows(STEP.metrics, rows.rows(), ("block", "hour")).toArrow().to_pylist()
     assert sorted(map(str, read)) == sorted(
         str({name: row[name] for name in read[0]}) for row in rows.aggregates
     )

@@ -47,7 +47,7 @@ def check_file(
     listed = {PATH: ListedFile(PATH, 9, DAY, {}, named)}
     monkeypatch.setattr(module, "sample_failing_rows", lambda *_, **__: [])
     readings = [FileReadTask(listed[PATH], f"/{PATH}")]
-    result, verdicts = check_files(stream, readings, {PATH: read}, Mock())
+    result, verdicts = check_files(stream, readings, {PATH: read}, Mock(aggregates={}))
     return result[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
 
 

@@ -140,7 +140,8 @@ def _rows_of_metrics(
     yield from rows.aggregates or ()
     unread = rows.read if rows.aggregates is None else rows.others
     frames = [] if unread is None else [aggregate_rows(step.metrics, unread(), (by, "hour"))]
-    if computed.metrics is not None:
+    most = max((row["count"] for row in rows.aggregates or ()), default=0)
+    if computed.metrics is not None and (rows.aggregates is None or most >= computed.least_rows):
         frames += computed.metrics(rows.read)
     if frames:
         union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)

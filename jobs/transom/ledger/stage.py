@@ -136,11 +136,13 @@ class StepResult:
         tasks: the tasks that compute the rows of the targets, with the column `hour`.
         metrics: returns further metrics of the rows to publish, as frames of block, hour and metrics; its
             argument reads the rows. None if there are none.
+        least_rows: the number of rows of a block and hour below which `metrics` has no values.
         precomputed_metrics: metrics that need no frame, by block and hour.
     """
 
     tasks: Sequence[BlockTask]
     metrics: "Callable[[Callable[[], DataFrame]], Sequence[DataFrame]] | None" = None
+    least_rows: int = 0
     precomputed_metrics: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
 
 

@@ -38,7 +38,7 @@ def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], st
         rows = read()
         return [_wide_beside_narrow(rows, measures_of_columns(blocks)), *_shares(rows, blocks, stream)]
 
-    return StepResult(tasks, metrics)
+    return StepResult(tasks, metrics, least_rows=1)
 
 
 def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -63,7 +63,7 @@ def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> S
             if blocks[name].where is not None or published is None
         ]
 
-    return StepResult(tasks, matching, known)
+    return StepResult(tasks, matching, precomputed_metrics=known)
 
 
 def _sums(block: AggregateBlock) -> Iterator[Column]:

@@ -102,12 +102,14 @@ def between_join(
     )
     if how != "rows":
         aggregates = {name: _aggregate_of(name, text, frames, rows) for name, text in how.items()}
-        joined = aggregate_between(spans, rows, time, by, aggregates).drop(FROM, TO)
+        joined = aggregate_between(spans, lambda _from, _to: rows, time, by, aggregates).drop(FROM, TO)
         return joined.orderBy(*quoted([*by, start, end, *joined.columns]))
     for name in frames.columns:
         if name in rows.columns and name not in by:
             raise ValueError(f"frames and rows both have a column {name!r}, which is not in by")
-    joined = _pairs(*_matchable(spans, rows, time, by), frames.columns, time, by)
+    spans = _matchable(spans, F.col(FROM) < F.col(TO), by)
+    rows = _matchable(rows, F.col(f"`{time}`").isNotNull(), by)
+    joined = _pairs(spans, rows, frames.columns, time, by)
     return joined.orderBy(*quoted([*by, start, end, time, *joined.columns]))
 
 
@@ -146,14 +148,33 @@ def _aggregate_of(name: str, text: str, frames: DataFrame, rows: DataFrame) -> A
 
 
 def aggregate_between(
-    spans: DataFrame, rows: DataFrame, time: str, by: Sequence[str], aggregates: Mapping[str, Aggregate]
+    spans: DataFrame,
+    read: Callable[[int, int], DataFrame],
+    time: str,
+    by: Sequence[str],
+    aggregates: Mapping[str, Aggregate],
 ) -> DataFrame:
     """Return intervals `[FROM, TO)`, in microseconds, with the aggregates of their rows, in any order.
 
     The arguments are not validated.
+
+    Args:
+        spans: the intervals.
+        read: returns the rows. It may omit those outside of its arguments, the earliest start and the latest
+            end of an interval; both are 0 if there is none.
+        time: the column with a row's time.
+        by: the columns that must be equal.
+        aggregates: the aggregates, by the names of their columns.
     """
-    intervals, rows = _matchable(spans, rows, time, by)
+    intervals = _matchable(spans, F.col(FROM) < F.col(TO), by)
     intervals = intervals.select(*quoted(by), FROM, TO).distinct()
+    few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
+    if few.num_rows > BROADCAST_LIMIT:
+        low, high = intervals.agg(F.min(FROM), F.max(TO)).toArrow().to_pylist()[0].values()
+    else:
+        low, high = pc.min(few[FROM]).as_py() or 0, pc.max(few[TO]).as_py() or 0
+    rows = read(low, high)
+    rows = _matchable(rows, F.col(f"`{time}`").isNotNull(), by)
     figures = {
         column: sorted(
             {"values", *("sum" if f == "mean" else f for f, of in aggregates.values() if of == column)}
@@ -177,12 +198,10 @@ def aggregate_between(
             sums.append({"min": F.min, "max": F.max}.get(figure, F.sum)(f"`{name}`").alias(name))
     schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
     join = partial(_figure_batches, tuple(by), figures)
-    few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
     if few.num_rows > BROADCAST_LIMIT:
         figures_of_tasks = _sliced(intervals, right, by, join, schema)
     else:
-        near = _within(right, pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py())
-        figures_of_tasks = near.mapInArrow(partial(join, few), schema)
+        figures_of_tasks = _within(right, low, high).mapInArrow(partial(join, few), schema)
 
     def result(function: str, column: str | None) -> Column:
         if column is None:
@@ -196,13 +215,9 @@ def aggregate_between(
     return spans.join(totals, [*by, FROM, TO], "left").select(*quoted(spans.columns), *results)
 
 
-def _matchable(
-    spans: DataFrame, rows: DataFrame, time: str, by: Sequence[str]
-) -> tuple[DataFrame, DataFrame]:
-    """Return the intervals and the rows that can match: not empty, and without a null time or key."""
-    keys = [F.col(f"`{name}`").isNotNull() for name in by]
-    nonempty, timed = F.col(FROM) < F.col(TO), F.col(f"`{time}`").isNotNull()
-    return spans.where(reduce(and_, keys, nonempty)), rows.where(reduce(and_, keys, timed))
+def _matchable(table: DataFrame, condition: Column, by: Sequence[str]) -> DataFrame:
+    """Return the intervals or rows that can match: they meet a condition, and their key has no null."""
+    return table.where(reduce(and_, [F.col(f"`{name}`").isNotNull() for name in by], condition))
 
 
 class _Slices(NamedTuple):
@@ -221,8 +236,8 @@ class _Slices(NamedTuple):
         return F.floor((moment - F.lit(self.low)) / F.lit(self.width)).cast("int")
 
 
-def _within(rows: DataFrame, low: int | None, high: int | None) -> DataFrame:
-    """Return the rows in `[low, high)`; none if both are None, as there is no interval."""
+def _within(rows: DataFrame, low: int, high: int) -> DataFrame:
+    """Return the rows in `[low, high)`."""
     return rows.where((F.col(FROM) >= F.lit(low)) & (F.col(FROM) < F.lit(high)))
 
 

@@ -28,16 +28,18 @@ def fills_of(request: StepRequest, blocks: Mapping[str, FillBlock]) -> StepResul
     tasks, rows = [], {}
     for name, targets in request.targets.items():
         block = blocks[name]
+        reported = request.rows.get((block.frame.name, "frames"), {})
+        if not any(reported.get(hour) for hour in targets):
+            continue
         required = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
         frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
-        periods = _periods(frames, block, required)
-        rows[name] = _rows(request, block, periods, required)
-        tasks.append(BlockTask(name, _fills(block, periods, rows[name], required)))
+        fills, rows[name] = _fills(request, block, _periods(frames, block, required), required)
+        tasks.append(BlockTask(name, fills))
 
     def metrics(read: Callable[[], DataFrame]) -> list[DataFrame]:
         return [counted_again(read(), of_block, blocks[name]) for name, of_block in rows.items()]
 
-    return StepResult(tasks, metrics)
+    return StepResult(tasks, metrics, least_rows=1)
 
 
 def _periods(frames: DataFrame, block: FillBlock, required: Iterable[datetime]) -> DataFrame:
@@ -59,13 +61,11 @@ def _periods(frames: DataFrame, block: FillBlock, required: Iterable[datetime]) 
 
 
 def _rows(
-    request: StepRequest, block: FillBlock, periods: DataFrame, required: Iterable[datetime]
+    request: StepRequest, block: FillBlock, required: Iterable[datetime], low: int, high: int
 ) -> DataFrame:
-    """Return the rows that may be in the periods: the columns of `join_on`, the time, and the measured
+    """Return the rows of the hours in `[low, high)`: the columns of `join_on`, the time, and the measured
     columns in whole steps."""
     source, key = block.source, block.join_on
-    bounds = periods.agg(F.min(FROM), F.max(TO)).first()
-    low, high = (0, 0) if bounds is None or bounds[0] is None else bounds
     near = {hour for hour in required if low - HOUR_LENGTH < micros(hour) < high}
     if source.filler is None:
         table = request.pins.read(source.table[2], near)
@@ -80,7 +80,16 @@ def _rows(
     return rows.select(*quoted(key), TIME, *map(steps_column, measured))
 
 
-def _fills(block: FillBlock, periods: DataFrame, rows: DataFrame, required: Iterable[datetime]) -> DataFrame:
+def _fills(
+    request: StepRequest, block: FillBlock, periods: DataFrame, required: Iterable[datetime]
+) -> tuple[DataFrame, DataFrame]:
+    """Return the fills of periods, and the rows that fill them."""
+    read: list[DataFrame] = []
+
+    def rows(low: int, high: int) -> DataFrame:
+        read.append(_rows(request, block, required, low, high))
+        return read[0]
+
     how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
     how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
     periods = periods.withColumn("__apart", F.lit(False))
@@ -107,7 +116,9 @@ def _fills(block: FillBlock, periods: DataFrame, rows: DataFrame, required: Iter
         "__apart",
     )
     own = fills.where(~F.col("__apart")).drop("__apart")
-    return own if block.combine is None else own.unionByName(_combine_shifts(fills, block, block.combine))
+    if block.combine is not None:
+        own = own.unionByName(_combine_shifts(fills, block, block.combine))
+    return own, read[0]
 
 
 def _disjoint_periods(periods: DataFrame) -> DataFrame:

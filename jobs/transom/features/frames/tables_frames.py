@@ -19,7 +19,8 @@ def frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> Ste
         rows = rows.where((F.col("block") == name) & (F.col("row_kind") != STATE))
         tasks.append(BlockTask(name, _to_output(rows, blocks[name])))
     apart = [blocks[name] for name in request.targets if not blocks[name].overlap]
-    return StepResult(tasks, (lambda read: [_overlapping(read(), apart)]) if apart else None)
+    # Two frames can overlap.
+    return StepResult(tasks, (lambda read: [_overlapping(read(), apart)]) if apart else None, least_rows=2)
 
 
 def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:

@@ -18,6 +18,7 @@ from transom.core.intervals import Interval
 from transom.core.terminal_log import terminal_log
 from transom.engine.evaluate_checks import preload
 from transom.features.ingest.landing import LandingError
+from transom.storage.connect import ServerError, is_lost, remote, shown
 from transom.storage.fencing import RunSuperseded
 from transom.storage.session import session
 from transom.storage.tables import LakeError, TableMismatch
@@ -118,8 +119,8 @@ def run(
         stream_type: the type of the stream file.
 
     Raises:
-        SystemExit: an argument or the stream file is wrong, the lake or the landing folder cannot be used, a
-            table is damaged, or another run has superseded this one.
+        SystemExit: an argument or the stream file is wrong, the lake, the landing folder or a Spark Connect
+            server cannot be used, a table is damaged, or another run has superseded this one.
     """
     began = time.monotonic()
     try:
@@ -130,7 +131,10 @@ def run(
     except (ValueError, OSError) as error:
         sys.exit(f"{name}: {error}")
     preload()
-    spark = session(f"transom {name} {stream.name} {interval}")
+    try:
+        spark = session(f"transom {name} {stream.name} {interval}")
+    except ServerError as error:
+        sys.exit(f"{name}: {error}")
     try:
         run_stages(
             spark, stream, interval,
@@ -145,6 +149,12 @@ def run(
         # Messages of libraries can have several lines.
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
+        if is_lost(error):
+            sys.exit(
+                f"{name}: failed: the Spark server at {shown(remote() or '')} has ended or has started again\n"
+                f"{name}: partitions being written are marked so and will be computed again\n"
+                f"{name}: start the server if it does not run, then run the interval again"
+            )
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         LOG.error(
             f"{name}: failed: {type(error).__name__}: {_first_line(error)}{where}\n"

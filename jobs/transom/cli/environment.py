@@ -15,11 +15,13 @@ MIN_JAVA = 17
 
 
 def require_spark() -> None:
-    """Check Spark's settings, Java, and the Python of the workers.
+    """Check Spark's settings, Java, and the Python of the workers; nothing if a server has them.
 
     Raises:
         UsageError: one of them is missing, or Java is too old.
     """
+    if os.environ.get("SPARK_REMOTE"):
+        return
     remedy = f". `transom setup` brings what is missing into {runtime()}, and `. {runtime()}/env` names it"
     text = os.environ.get("PYSPARK_SUBMIT_ARGS")
     if text is None:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from transom.storage.digest import HASH, row_hash_sql, total_hash
 from transom.storage.file_faults import DamagedFile, StoredFile, batches
 from transom.storage.filesystem import resolve_filesystem
+from transom.storage.session import parallelism
 from transom.storage.tables import Table
 
 FILE, FAULT = "__file", "__fault"
@@ -63,7 +64,8 @@ class FileDigest:
 
 def file_digests(spark: SparkSession, tables: Sequence[FilesToDigest]) -> list[list[FileDigest]]:
     """Return the digests of each table, by file and block."""
-    frames = [_hashed(spark, number, table) for number, table in enumerate(tables) if table.files]
+    most = parallelism(spark) * 4
+    frames = [_hashed(spark, number, table, most) for number, table in enumerate(tables) if table.files]
     digests: list[list[FileDigest]] = [[] for _ in tables]
     if not frames:
         return digests
@@ -89,13 +91,14 @@ def digest_text(digests: Iterable[FileDigest]) -> str:
     return f"{sum(digest.rows or 0 for digest in digests)}:{sum(digest.total for digest in digests)}"
 
 
-def _hashed(spark: SparkSession, number: int, table: FilesToDigest) -> DataFrame:
-    """Return a row for each row of a table: the number of its file, its block and its hash."""
+def _hashed(spark: SparkSession, number: int, table: FilesToDigest, most: int) -> DataFrame:
+    """Return a row for each row of a table: the number of its file, its block and its hash; at most `most`
+    tasks read the files."""
     has_block = "block" in table.table.columns
     used = {"hour", *(["block"] if has_block else [])}.union(*table.blocks.values())
     columns = {name: kind for name, kind in table.table.columns.items() if name in used}
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    tasks = min(math.ceil(len(table.files) / FILES), max(spark.sparkContext.defaultParallelism, 1) * 4)
+    tasks = min(math.ceil(len(table.files) / FILES), most)
     whole = table.table.arrow_schema()
     read = _reader(table.uri, list(table.files), pa.schema([whole.field(name) for name in columns]))
     rows = spark.range(0, len(table.files), 1, tasks).mapInArrow(read, f"{ddl}, {FILE} int, {FAULT} string")

@@ -1,15 +1,20 @@
-"""The Spark session of a job, built only here.
+"""The Spark session of a job, built only here: in a JVM of its own, or on a running Spark Connect server.
 
 It sets only what correctness needs on any cluster. Settings for the speed of small local runs, such as few
 partitions for a snapshot and no UI, are in the configuration that `transom setup` writes.
 """
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from transom.storage.connect import connect, remote
 
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
@@ -53,10 +58,39 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
         spark.conf.set(name, value)
 
 
+def parallelism(spark: SparkSession) -> int:
+    """Return the number of tasks that Spark runs at once: its `defaultParallelism`."""
+    if remote() is None:
+        return max(spark.sparkContext.defaultParallelism, 1)
+    # A session of a server has no context, but it plans a range in as many parts.
+    (plan,) = spark.sql("EXPLAIN SELECT * FROM range(1)").collect()
+    parts = re.search(r"splits=(\d+)", str(plan[0]))
+    return int(parts[1]) if parts else 1
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows of the driver as a frame."""
+    if rows.num_rows:
+        return spark.createDataFrame(rows)
+    if remote() is None:
+        # Spark infers an array's type from an empty table only if it has a chunk.
+        return spark.createDataFrame(rows.schema.empty_table())
+    # A server refuses an empty table.
+    return spark.createDataFrame([], from_arrow_schema(rows.schema, prefer_timestamp_ntz=False))
+
+
 def session(name: str) -> SparkSession:
-    """Return the Spark session of a job, with UTC as the time zone of Spark and of the process."""
+    """Return the Spark session of a job, with UTC as the time zone of Spark and of the process.
+
+    With the environment variable `SPARK_REMOTE`, it is a new session of the Spark Connect server at this URL.
+
+    Raises:
+        ServerError: as of `connect`.
+    """
     os.environ["TZ"] = "UTC"
     time.tzset()
+    if url := remote():
+        return connect(url, REQUIRED)
     builder = SparkSession.builder.appName(name)
     for key, value in REQUIRED.items():
         builder = builder.config(key, value)

@@ -35,6 +35,7 @@ from transom.storage import driver_io as small
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
 from transom.storage.fencing import Claim, RunSuperseded, last_token
+from transom.storage.session import frame_of
 from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
 
 CONFLICTS = (
@@ -206,7 +207,7 @@ class Store(TableFolder):
                 written = self._commit(name, claim, _overwriter(rows, predicate))
             else:
                 if not isinstance(rows, DataFrame):
-                    rows = self.spark.createDataFrame(rows)
+                    rows = frame_of(self.spark, rows)
                 rows = rows if write.gathered else rows.repartition("hour")
                 _write_frame(f"{self.root}/{name}", rows, predicate, claim)
                 # Delta skips a write whose token is not above that of the last write, and raises nothing.
@@ -321,8 +322,7 @@ class PinnedTables:
             by_version.setdefault(version, set()).add(hour)
         rows = small.read_if_small((self._at(table, version), part) for version, part in by_version.items())
         if rows is not None:
-            # Spark infers an array's type from an empty table only if it has a chunk.
-            return self.store.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
+            return frame_of(self.store.spark, rows)
         frames = [self._frame(table, version, part) for version, part in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 

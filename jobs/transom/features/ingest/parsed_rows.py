@@ -36,7 +36,7 @@ from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
 from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
 from transom.storage.digest import row_hash_sql
-from transom.storage.session import suited_to
+from transom.storage.session import parallelism, suited_to
 from transom.storage.store import Store, cast_to_table
 from transom.storage.tables import SPARK_TYPES, LakeError
 
@@ -94,7 +94,7 @@ class ParsedRows:
         """Return the aggregates of each file and hour, and the results of the files."""
         spark = self.store.spark
         number_of = {task.file.path: number for number, task in enumerate(tasks)}
-        cores = spark.sparkContext.defaultParallelism
+        cores = parallelism(spark)
         shares = [[(number_of[task.file.path], task) for task in share] for share in divide(tasks, cores)]
         tables = {name: self.store.uri(name) for name in TABLES}
         threads = max(cores // len(shares), 1)
@@ -160,9 +160,9 @@ def with_derived(rows: DataFrame, stream: Stream) -> DataFrame:
     beyond 2**50 steps of the resolution.
     """
     fields = stream.event_columns
-    return rows.withColumns(
-        {name: _fit(F.expr(derived.sql), fields[name]) for name, derived in stream.derived.items()}
-    )
+    derived = {name: _fit(F.expr(of.sql), fields[name]) for name, of in stream.derived.items()}
+    # A Spark Connect server refuses to add nothing.
+    return rows.withColumns(derived) if derived else rows
 
 
 def _fit(value: Column, field: Field) -> Column:

@@ -23,7 +23,7 @@ from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.tables import Tables, file_rows
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.session import suited_to
+from transom.storage.session import frame_of, suited_to
 from transom.storage.store import Write, in_hours
 
 
@@ -56,7 +56,7 @@ def publish_hours(
         snapshot = snapshot.select(Inventory.select_files_of_hours, rewritten)
         files = {**decisions.applied_to(snapshot.recorded), **files}
         new_files = file_rows(tables.files, [file for file in files.values() if file.hour in rewritten])
-        frames["files"] = partial(rows.store.spark.createDataFrame, new_files)
+        frames["files"] = partial(frame_of, rows.store.spark, new_files)
         partitions = [partition_of(table.name, hour) for table in tables for hour in hours]
         partitions += [partition_of("files", hour) for hour in sorted(recounted)]
         results = [result for result in decision.results if result.partition.hour in published]

@@ -7,7 +7,7 @@ WORKERS ?= 3
 PYTEST := pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster images demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
+.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories airflow spark cluster images demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -82,6 +82,9 @@ histories: setup ## randomised tests with a new or a given seed (TRANSOM_SEED, T
 
 airflow: setup ## run Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)
 	@$(ENV) python tools/airflow_server.py
+
+spark: setup ## run a Spark Connect server on loopback, so that jobs need not start Spark, until Ctrl-C (PORT=15002)
+	@$(ENV) python tools/spark_server.py
 
 cluster: setup ## run a Spark master and two workers on loopback, until Ctrl-C
 	@$(ENV) python tools/cluster.py

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
 from transom.core.intervals import Interval, format_hour
 from transom.core.locations import PACKAGE, job_script, lake
+from transom_connect import ConnectHook, is_connect
 
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
@@ -80,7 +82,7 @@ def trigger(run: Any) -> str:
 
 
 class SubmitStage(SparkSubmitOperator):
-    """Submit a job to Spark in client mode, with the connection `transom_spark`."""
+    """Submit a job by the connection `transom_spark`: in client mode, or to a Spark Connect server."""
 
     def __init__(
         self, *, job: str, stream: str, stream_file: str, script: Path | None = None, **kwargs: Any
@@ -110,6 +112,11 @@ class SubmitStage(SparkSubmitOperator):
             **kwargs,
         )  # fmt: skip
         self.stream = stream
+
+    def _get_hook(self) -> SparkSubmitHook:
+        if not is_connect(CONNECTION):
+            return super()._get_hook()
+        return ConnectHook(conn_id=CONNECTION, application_args=self.application_args, env_vars=self.env_vars)
 
     def post_execute(self, context: Any, result: Any = None) -> None:
         """Add the run's interval and its published hours to each asset event."""

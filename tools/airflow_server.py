@@ -64,7 +64,11 @@ def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         "AIRFLOW_CONN_TRANSOM_SPARK": json.dumps(
-            {"conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"}}
+            {
+                "conn_type": "spark",
+                "host": os.environ.get("SPARK_REMOTE") or "local[*]",
+                "extra": {"deploy-mode": "client"},
+            }
         ),
         **environment,
     }

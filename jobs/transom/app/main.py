@@ -150,8 +150,9 @@ def run(
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
         if is_lost(error):
+            server = shown(remote() or "")
             sys.exit(
-                f"{name}: failed: the Spark server at {shown(remote() or '')} has ended or has started again\n"
+                f"{name}: failed: the Spark server at {server} has ended or has started again\n"
                 f"{name}: partitions being written are marked so and will be computed again\n"
                 f"{name}: start the server if it does not run, then run the interval again"
             )

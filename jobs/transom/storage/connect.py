@@ -83,10 +83,9 @@ def connect(url: str, required: dict[str, str]) -> SparkSession:
 def is_lost(error: BaseException | None) -> bool:
     """Return whether an error means that the server of a session has ended, or has started again."""
     while error is not None:
-        text = f"{type(error).__name__} {error!r} {error}"
-        if isinstance(error, PySparkException) or type(error).__module__.startswith("grpc"):
-            if any(sign in text for sign in SIGNS):
-                return True
+        is_of_client = isinstance(error, PySparkException) or type(error).__module__.startswith("grpc")
+        if is_of_client and any(sign in f"{error!r} {error}" for sign in SIGNS):
+            return True
         error = error.__cause__ or error.__context__
     return False
 

@@ -1,7 +1,7 @@
 """Submission of a job to a Spark Connect server, if the connection's host is its URL, `sc://host:port`.
 
-The provider's spark-submit knows no such server. Its hook for pipelines knows one, and runs a client in Python
-with the URL in SPARK_REMOTE. This hook does the same for a job: no Java starts.
+The provider's spark-submit knows no such server. Its hook for pipelines knows one: it runs a Python client
+with the URL in `SPARK_REMOTE`. This hook does the same for a job: no Java starts.
 """
 
 import sys

@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PORT = 15002
 SETTINGS = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
-    # By default, each session starts a Python process of its own.
-    "spark.sql.artifact.isolation.enabled": "false",
     "spark.python.daemon.module": "transom.app.worker_daemon",
     "spark.python.worker.reuse": "false",
+    # Sessions that no job has used are closed, and may be opened again by their names.
+    "spark.connect.session.manager.defaultSessionTimeout": "3h",
+    "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
 }
 """Settings of the server, beside those of set-up."""
 

@@ -132,7 +132,7 @@ def run(
         sys.exit(f"{name}: {error}")
     preload()
     try:
-        spark = session(f"transom {name} {stream.name} {interval}")
+        spark = session(f"transom {name} {stream.name} {interval}", f"{name} {stream.name} {arguments.lake}")
     except ServerError as error:
         sys.exit(f"{name}: {error}")
     try:

@@ -1,8 +1,8 @@
 """The parent of a Spark server's Python workers, as `spark.python.daemon.module`.
 
 It imports what tasks need once, and then forks a worker for each task. So a task starts at once, and a
-detector of a stream file is read again for each task, while the code of this package is that of the server's
-start, which each session compares with its own.
+detector of a stream file is imported again for each task. A session has a parent of its own, which starts
+with its first task.
 """
 
 import pyspark.daemon

@@ -1,6 +1,6 @@
 """Sessions of a Spark Connect server that already runs, instead of a JVM for each job.
 
-The server's Python workers import this package from the server's own path. So each session first compares
+The server's Python workers import this package from the server's own path. So a new session first compares
 the code there with the job's.
 """
 
@@ -8,7 +8,8 @@ import hashlib
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ REMOTE = "SPARK_REMOTE"
 """The environment variable with the URL of a server, such as sc://127.0.0.1:15002: Spark's own name."""
 EXTENSIONS = "spark.sql.extensions"
 """The required setting that no session can set."""
+READY, BEFORE = "transom.ready", "transom.before."
+"""Settings of a session: that it is checked, and the server's values of settings that jobs change."""
 SECONDS = 10
 """How long a server may take to accept a connection."""
 RETRIES = 4
@@ -49,12 +52,18 @@ def code_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def connect(url: str, required: dict[str, str]) -> SparkSession:
-    """Return a new session of a server.
+def connect(url: str, key: str, required: Mapping[str, str], changed: Iterable[str]) -> SparkSession:
+    """Return the session of a job on a server.
+
+    Runs of a job with the same code share a session, and with it Python workers that have imported this code.
+    It stays on the server. Jobs of other streams have their own sessions.
 
     Args:
         url: the URL of the server.
+        key: what distinguishes the job from others, such as its stage, stream and lake.
         required: the settings that a session needs. The server must have those that a session cannot set.
+        changed: the settings that a job changes for some of its queries. They are set back here, as the last
+            job may have been killed.
 
     Raises:
         ServerError: the URL is malformed, there is no server, it lacks Delta, or its workers have other code.
@@ -65,12 +74,23 @@ def connect(url: str, required: dict[str, str]) -> SparkSession:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     assert delta.connect
-    spark: SparkSession = SparkSession.builder.remote(url).create()
-    # By default, a call is repeated for ten minutes.
+    number = uuid.uuid5(uuid.NAMESPACE_URL, f"{key} {code_hash()}")
+    slash = "" if "/;" in url else "/"
+    spark: SparkSession = SparkSession.builder.remote(
+        f"{url.rstrip('/;')}{slash};session_id={number}"
+    ).create()
+    # By default, a call is repeated for ten minutes, and `stop` ends the session for the next job.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
+    spark.release_session_on_close = False  # type: ignore[attr-defined]
     where = f"{REMOTE}: the server at {address}"
     try:
-        _require(spark, where, required)
+        if spark.conf.get(READY, None) is None:
+            _prepare(spark, where, required)
+            for name in changed:
+                spark.conf.set(BEFORE + name, spark.conf.get(name) or "")
+            spark.conf.set(READY, "true")
+        for name in changed:
+            spark.conf.set(name, spark.conf.get(BEFORE + name) or "")
     except PySparkException as error:
         spark.stop()
         raise ServerError(f"{where} does not answer as one of Spark Connect: {_short(error)}") from error
@@ -112,7 +132,8 @@ def _reachable(url: str) -> str:
     return address
 
 
-def _require(spark: SparkSession, where: str, required: dict[str, str]) -> None:
+def _prepare(spark: SparkSession, where: str, required: Mapping[str, str]) -> None:
+    """Set the settings of a new session, and check that it runs jobs with the code of this process."""
     for name, value in required.items():
         if name != EXTENSIONS:
             spark.conf.set(name, value)

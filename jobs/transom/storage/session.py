@@ -79,10 +79,14 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame([], from_arrow_schema(rows.schema, prefer_timestamp_ntz=False))
 
 
-def session(name: str) -> SparkSession:
+def session(name: str, key: str | None = None) -> SparkSession:
     """Return the Spark session of a job, with UTC as the time zone of Spark and of the process.
 
-    With the environment variable `SPARK_REMOTE`, it is a new session of the Spark Connect server at this URL.
+    With the environment variable `SPARK_REMOTE`, it is a session of the Spark Connect server at this URL.
+
+    Args:
+        name: the name of the application.
+        key: the key of the session on a server, as of `connect`. Default: the name.
 
     Raises:
         ServerError: as of `connect`.
@@ -90,7 +94,7 @@ def session(name: str) -> SparkSession:
     os.environ["TZ"] = "UTC"
     time.tzset()
     if url := remote():
-        return connect(url, REQUIRED)
+        return connect(url, key or name, REQUIRED, FOR_FEW_ROWS)
     builder = SparkSession.builder.appName(name)
     for key, value in REQUIRED.items():
         builder = builder.config(key, value)

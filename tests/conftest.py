@@ -40,6 +40,8 @@ ZONE = "Asia/Kolkata"
 
 os.environ["TZ"] = ZONE
 time.tzset()
+# The tests start Spark themselves.
+os.environ.pop("SPARK_REMOTE", None)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ SETTINGS = {
     "spark.connect.session.manager.defaultSessionTimeout": "3h",
     "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
 }
-"""Settings of the server, beside those of set-up."""
+"""Settings of the server, in addition to those of set-up."""
 
 
 @contextmanager

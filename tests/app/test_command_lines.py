@@ -103,3 +103,14 @@ def test_draft_names_the_next_command(tmp_path: Path, monkeypatch: pytest.Monkey
         "  transom check my.yaml",
         "  transom try my.yaml 'my log.csv'",
     ]
+
+
+def test_command_of_a_job_on_a_server_runs_without_the_token(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://spark:15002/;token=secret")
+    program = here / "the checkout/.transom/tools/python"
+    program.write_text('#!/bin/sh\necho "$SPARK_REMOTE"\nfor a do echo "$a"; done\n')
+    program.chmod(0o755)
+    command = submit("run", "my streams/web.yaml", "lake")
+    assert shown(command, str(program.parent)) == job_arguments(here, landing="sc://spark:15002")

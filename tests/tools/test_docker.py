@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+import spark_server
 from images.services import replicas, resolve
 from processes import ServerError
 from transom.installation import install
@@ -55,6 +56,15 @@ def settings_of_the_cluster() -> dict[str, str]:
 
 def versions(lock: Path) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock.read_text(), re.MULTILINE))
+
+
+def test_warm_server_and_its_page_have_the_settings_of_make_spark(compose: dict[str, Any]) -> None:
+    command = compose["services"]["spark-connect"]["command"]
+    page = (ROOT / "docs/how-to/warm-server.md").read_text()
+    settings = {name: value for name, value in spark_server.SETTINGS.items() if "binding" not in name}
+    for name, value in settings.items():
+        assert f"--conf={name}={value}" in command
+        assert f"| `{name}` | `{value}` |" in page
 
 
 def test_image_copies_existing_files() -> None:

@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 
 from transom.core.intervals import HOUR, format_hour
-from transom.core.locations import job_script, runtime
+from transom.core.locations import job_script, runtime, spark_server, without_parameters
 
 
 def submit(job: str, stream_file: object, lake: str) -> str:
     """Return the command line that runs a job, with `{from}` and `{to}` as placeholders.
 
-    It repeats the environment of this process: the file `env` of set-up if it is in use, and the folder that
-    relative paths of the stream start from.
+    It repeats the environment of this process: the file `env` of set-up if it is in use, the folder that
+    relative paths of the stream start from, and the Spark server without its token.
     """
     settings, landing = os.environ.get("TRANSOM_SPARK_PROPERTIES"), os.environ.get("TRANSOM_LANDING")
     if landing is None and "TRANSOM_HOME" not in os.environ:
@@ -25,9 +25,12 @@ def submit(job: str, stream_file: object, lake: str) -> str:
     is_set_up = "PYSPARK_SUBMIT_ARGS" in os.environ and env_file.is_file()
     source = f". {shlex.quote(str(env_file))} && " if is_set_up else ""
     variables = f"TRANSOM_LANDING={shlex.quote(_absolute(landing))} " if landing else ""
+    runner = ["spark-submit", *(["--properties-file", _absolute(settings)] if settings else [])]
+    if server := spark_server():
+        runner = ["python"]
+        variables += f"SPARK_REMOTE={shlex.quote(without_parameters(server))} "
     words = [
-        "spark-submit", *(["--properties-file", _absolute(settings)] if settings else []),
-        str(job_script(job)), "--stream", _absolute(str(stream_file)), "--lake", _absolute(lake),
+        *runner, str(job_script(job)), "--stream", _absolute(str(stream_file)), "--lake", _absolute(lake),
     ]  # fmt: skip
     return f"{source}{variables}{shlex.join(words)} --from {{from}} --to {{to}}"
 

@@ -15,10 +15,11 @@ from transom.app.pipeline import run_stages, select_stages
 from transom.app.run_stage import require_inputs, root_of
 from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval
+from transom.core.locations import spark_server, without_parameters
 from transom.core.terminal_log import terminal_log
 from transom.engine.evaluate_checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.storage.connect import ServerError, is_lost, remote, shown
+from transom.storage.connect import ServerError, is_lost
 from transom.storage.fencing import RunSuperseded
 from transom.storage.session import session
 from transom.storage.tables import LakeError, TableMismatch
@@ -150,7 +151,7 @@ def run(
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
         if is_lost(error):
-            server = shown(remote() or "")
+            server = without_parameters(spark_server() or "")
             sys.exit(
                 f"{name}: failed: the Spark server at {server} has ended or has started again\n"
                 f"{name}: partitions being written are marked so and will be computed again\n"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from transom.cli.arguments import UsageError
-from transom.core.locations import runtime
+from transom.core.locations import runtime, spark_server
 
 MIN_JAVA = 17
 
@@ -20,7 +20,7 @@ def require_spark() -> None:
     Raises:
         UsageError: one of them is missing, or Java is too old.
     """
-    if os.environ.get("SPARK_REMOTE"):
+    if spark_server():
         return
     remedy = f". `transom setup` brings what is missing into {runtime()}, and `. {runtime()}/env` names it"
     text = os.environ.get("PYSPARK_SUBMIT_ARGS")

@@ -1,4 +1,4 @@
-"""Locations of the folders and files outside of the package.
+"""Locations of the folders and files outside of the package, and of the Spark server of the jobs.
 
 A checkout has `schemas`, `dags` and `jobs`, and keeps Java, jars and settings in `.transom`. An installed
 package works in the current folder, and keeps them in the user's data folder.
@@ -45,3 +45,14 @@ def job_script(job: str) -> Path:
     """Return the script of a job for spark-submit."""
     installed = checkout() is None and not os.environ.get("TRANSOM_HOME")
     return (PACKAGE / "scripts" if installed else home() / "jobs") / f"{job}.py"
+
+
+def spark_server() -> str | None:
+    """Return the URL of the Spark Connect server that jobs of this environment use: SPARK_REMOTE, as Spark
+    calls it. None if each job starts Spark itself."""
+    return os.environ.get("SPARK_REMOTE") or None
+
+
+def without_parameters(url: str) -> str:
+    """Return a URL of a server without its parameters, of which one may be a token."""
+    return url.partition("/;")[0]

@@ -5,7 +5,6 @@ the code there with the job's.
 """
 
 import hashlib
-import os
 import re
 import socket
 import uuid
@@ -16,11 +15,11 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from transom.core.locations import PACKAGE
+from transom.core.locations import PACKAGE, without_parameters
 from transom.storage.tables import LakeError, one_line_message
 
 REMOTE = "SPARK_REMOTE"
-"""The environment variable with the URL of a server, such as sc://127.0.0.1:15002: Spark's own name."""
+"""The environment variable with the URL of a server."""
 EXTENSIONS = "spark.sql.extensions"
 """The required setting that no session can set."""
 READY, BEFORE = "transom.ready", "transom.before."
@@ -36,11 +35,6 @@ REMEDY = "`make spark` starts one, and docs/how-to/warm-server.md lists its sett
 
 class ServerError(LakeError):
     """A Spark Connect server cannot be used. The message is one line."""
-
-
-def shown(url: str) -> str:
-    """Return a URL of a server without its parameters, of which one may be a token."""
-    return url.partition("/;")[0]
 
 
 @cache
@@ -122,7 +116,7 @@ def _reachable(url: str) -> str:
     try:
         address: str = DefaultChannelBuilder(url).endpoint
     except ValueError:
-        raise ServerError(f"{rule}; got {shown(url)!r}") from None
+        raise ServerError(f"{rule}; got {without_parameters(url)!r}") from None
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
@@ -157,13 +151,8 @@ def _report_code(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _short(error: Exception) -> str:
-    """Return what an error says; of a worker's traceback, its last line."""
+    """Return the message of an error; of a worker's traceback, its last line."""
     text = str(error).rpartition("Traceback (most recent call last):\n")[2]
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
     found = next(filter(re.compile(r"\w+(Error|Exception): ").match, lines), None)
     return found or one_line_message(error)
-
-
-def remote() -> str | None:
-    """Return the URL of the server that jobs of this environment use; None if they start Spark themselves."""
-    return os.environ.get(REMOTE) or None

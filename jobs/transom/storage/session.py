@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from transom.storage.connect import connect, remote
+from transom.core.locations import spark_server
+from transom.storage.connect import connect
 
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
@@ -60,7 +61,7 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 def parallelism(spark: SparkSession) -> int:
     """Return the number of tasks that Spark runs at once: its `defaultParallelism`."""
-    if remote() is None:
+    if spark_server() is None:
         return max(spark.sparkContext.defaultParallelism, 1)
     # A session of a server has no context, but it plans a range in as many parts.
     (plan,) = spark.sql("EXPLAIN SELECT * FROM range(1)").collect()
@@ -72,7 +73,7 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows of the driver as a frame."""
     if rows.num_rows:
         return spark.createDataFrame(rows)
-    if remote() is None:
+    if spark_server() is None:
         # Spark infers an array's type from an empty table only if it has a chunk.
         return spark.createDataFrame(rows.schema.empty_table())
     # A server refuses an empty table.
@@ -93,7 +94,7 @@ def session(name: str, key: str | None = None) -> SparkSession:
     """
     os.environ["TZ"] = "UTC"
     time.tzset()
-    if url := remote():
+    if url := spark_server():
         return connect(url, key or name, REQUIRED, FOR_FEW_ROWS)
     builder = SparkSession.builder.appName(name)
     for key, value in REQUIRED.items():

@@ -23,7 +23,7 @@ class ConnectHook(SparkSubmitHook):
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
         variables: dict[str, str] = self._env_vars or {}
-        url = SparkConnectHook(self._conn_id).get_connection_url()
+        url = SparkConnectHook(self._conn_id).get_connection_url().removesuffix("/")
         self._env = {**variables, REMOTE: url}
         python = variables.get("PYSPARK_PYTHON", sys.executable)
         command = [python, application, *(self._application_args or ())]

@@ -27,6 +27,25 @@ key: [client]
 columns: {kilobytes: {is: bytes / 1000, type: number, resolution: "0.001"}}
 aggregates: {traffic: {measures: {n: count, sent: sum(kilobytes)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
+HELPERS = """
+import pyarrow as pa
+from transom.storage.session import FOR_FEW_ROWS, frame_of, parallelism, session
+
+spark, name = session("one"), "spark.sql.shuffle.partitions"
+rows = pa.schema({"numbers": pa.list_(pa.int64()), "at": pa.timestamp("us", "UTC")}).empty_table()
+print(frame_of(spark, rows).schema.simpleString(), frame_of(spark, rows).count())
+print(parallelism(spark))
+print(spark.conf.get(name), spark.conf.get("spark.sql.session.timeZone"))
+for setting, value in FOR_FEW_ROWS.items():
+    spark.conf.set(setting, value)
+other = session("other")
+print(spark.conf.get(name), other.conf.get(name))
+# As after a kill of the job.
+again = session("one")
+print(again.conf.get(name), flush=True)
+for started in (spark, other, again):
+    started.stop()
+"""
 pytestmark = pytest.mark.xdist_group("spark server")
 
 Make = Callable[..., StreamHarness]
@@ -74,6 +93,16 @@ def test_jobs_of_two_streams_on_a_server_leave_the_tables_of_own_applications(
         far[name].assert_same(harness, name)
         assert far[name].findings() == harness.findings()
         far[name].assert_ledger_true()
+
+
+@pytest.mark.spark
+def test_sessions_of_a_server_have_own_settings_and_take_empty_rows(server: str) -> None:
+    command = ["env", f"SPARK_REMOTE={server}", sys.executable, "-c", HELPERS]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert ended.stdout.splitlines() == [
+        "struct<numbers:array<bigint>,at:timestamp> 0", str(os.cpu_count()), "4 UTC", "1 4", "4"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:15002", "sc:/x", "sc://host:port", "sc://host/path", "sc://"])

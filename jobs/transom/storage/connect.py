@@ -69,10 +69,9 @@ def connect(url: str, key: str, required: Mapping[str, str], changed: Iterable[s
 
     assert delta.connect
     number = uuid.uuid5(uuid.NAMESPACE_URL, f"{key} {code_hash()}")
-    slash = "" if "/;" in url else "/"
-    spark: SparkSession = SparkSession.builder.remote(
-        f"{url.rstrip('/;')}{slash};session_id={number}"
-    ).create()
+    base, _, parameters = url.partition("/;")
+    named = ";".join(filter(None, [f"{base.rstrip('/')}/", parameters, f"session_id={number}"]))
+    spark: SparkSession = SparkSession.builder.remote(named).create()
     # By default, a call is repeated for ten minutes, and `stop` ends the session for the next job.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
     spark.release_session_on_close = False  # type: ignore[attr-defined]

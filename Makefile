@@ -16,7 +16,7 @@ setup: ## install everything that transom needs into the checkout (again: second
 	@$(PYTHON) tools/setup.py
 
 docs: setup ## build the documentation site, .transom/site/index.html
-	@$(ENV) python tools/site_tools/drawings.py docs/drawings
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m site_tools.drawings docs/drawings
 	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build -q --strict
 	@echo "docs: .transom/site/index.html"
 

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F
 
 import sample_logs
 from sample_logs import HOUR
+from site_tools.diagrams import edges
 from tests.support.stream_harness import StreamHarness
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
@@ -138,17 +138,14 @@ def test_picture_matches_the_dag() -> None:
     from stream_dag import build
     from transom.stream_files import streams
 
-    # The README and the tutorial show the same picture.
-    (graph,) = {graph for graph in of_kind("mermaid") if graph.startswith("flowchart")}
-    chains = [re.findall(r"\w+", row) for row in graph.splitlines()[1:]]
-    draws = reachable({edge for chain in chains for edge in pairwise(chain)})
+    draws = reachable(set(edges()))
     observed = set()
     for file, stream in streams()[0].items():
         dag = build(stream, file)
-        edges = {(task.task_id, after) for task in dag.tasks for after in task.downstream_task_ids}
+        waits = {(task.task_id, after) for task in dag.tasks for after in task.downstream_task_ids}
         # A stage that the stream does not have has no task.
-        assert reachable(edges) == {(one, other) for one, other in draws if {one, other} <= set(dag.task_ids)}
-        observed |= reachable(edges)
+        assert reachable(waits) == {(one, other) for one, other in draws if {one, other} <= set(dag.task_ids)}
+        observed |= reachable(waits)
     assert observed == draws
 
 

@@ -28,6 +28,42 @@ def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:
     assert finished.returncode == 0, finished.stderr
     assert "aged_mean" in (tmp_path / "reference/tables.html").read_text()
     assert "<td>one heavy key</td>" in (tmp_path / "benchmarks/results.html").read_text()
+    pages = [path for path in tmp_path.rglob("*") if path.suffix in (".html", ".css", ".svg")]
+    assert len(pages) > 50
+    assert [(path.name, found) for path in pages if (found := loaded_from_elsewhere(path.read_text()))] == []
+
+
+TAG = re.compile(r"<(?!a\b|/)[\w-]+\b[^>]*>")
+"""The start of an element that is not a link to follow."""
+FOREIGN = r"(?:https?:)?//[^\s\"')>]+"
+
+
+def loaded_from_elsewhere(text: str) -> list[str]:
+    """Return what a page, a style or a picture loads from another host, without a click of the reader.
+
+    The theme's script loads Mermaid from another host for a page with an element of this class.
+    """
+    found = [
+        url for tag in TAG.findall(text) for url in re.findall(rf"\b(?:src|href)=[\"']?({FOREIGN})", tag)
+    ]
+    found += re.findall(rf"(?:\burl\(|@import\s)[\"'\s]*({FOREIGN})", text)
+    return [*found, *re.findall(r"class=\"mermaid\"", text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://unpkg.com/mermaid.js">',
+        '<link rel="stylesheet" href="//fonts.googleapis.com/css?family=Roboto">',
+        "<img alt=a src=http://a.org/b.png>",
+        '@import "https://a.org/b.css";',
+        "a { background: url('https://a.org/b.woff') }",
+        '<pre class="mermaid"><code>',
+    ],
+)
+def test_page_that_loads_from_another_host_is_found(text: str) -> None:
+    assert loaded_from_elsewhere(text)
+    assert not loaded_from_elsewhere('<a href="https://a.org"><script src="../a.js"></a> url(../a.woff)')
 
 
 @pytest.mark.parametrize("name", DRAWINGS)

@@ -84,11 +84,13 @@ def _draw(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]], pi
     )
     starts, until = [f["start_time"] for f in frames], [f["last_time"] + HOUR for f in frames]
     ends = pd.DataFrame({"hour": starts, "end": until})
-    axis = alt.Axis(format="%d %B %H:%M", labelOverlap=True)
+    axis = alt.Axis(format="%-d %b", tickCount="day")
     time = alt.X("hour:T", title=None, axis=axis, scale=alt.Scale(type="utc"))
     count = alt.Y("n:Q", title="requests an hour", scale=alt.Scale(domain=[60, 140], clamp=True))
     line = alt.Chart(counts).mark_line(interpolate="step-after", color="#333").encode(x=time, y=count)
     shade = alt.Chart(ends).mark_rect(color="#f2a33a", opacity=0.45).encode(x=time, x2="end:T")
     rule = alt.Chart(pd.DataFrame({"n": [MOST]})).mark_rule(strokeDash=[4, 4], color="#888").encode(y=count)
     title = f"Busy: {LEAST} hours or more with more than {MOST} requests each"
-    (shade + rule + line).properties(width=720, height=160, title=title).save(str(picture))
+    # Wide letters: the picture is also on pages for telephones.
+    chart = (shade + rule + line).properties(width=420, height=200, title=title)
+    chart.configure_axis(labelFontSize=14, titleFontSize=14).configure_title(fontSize=15).save(str(picture))

@@ -1,6 +1,6 @@
-"""Draw the pictures of the concept pages: one key's time line for each algorithm.
+"""Draw the pictures of the pages: one key's time line for each algorithm, and two diagrams.
 
-    python tools/site_tools/drawings.py docs/drawings
+    python -m site_tools.drawings docs/drawings
 
 The paper's listings compute what is drawn. The same code gives the same bytes, and a test compares them with
 the files in the repository.
@@ -12,6 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
+from site_tools.diagrams import dag, publish
+from site_tools.svg import WIDTH, Picture
 from transom.features.frames.algorithm.params import FrameSpec, Threshold
 from transom.features.frames.algorithm.reference import Reading, framed
 from transom.features.frequency.algorithm.params import Shape
@@ -22,70 +24,46 @@ from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
 from transom.features.persistence.algorithm.params import PersistenceParams
 from transom.features.persistence.algorithm.reference import SlidingWindow
 
-WIDTH, LEFT, ROW = 720, 130, 34
-STYLE = """
-text{font:13px sans-serif;fill:#667}
-.strong{font-weight:bold;fill:#00897b}
-.box{fill:#00897b22;stroke:#00897b}
-.full{fill:#00897b;stroke:#00897b}
-.soft{fill:#8884;stroke:#888}
-.none{fill:none;stroke:#888}
-.line{stroke:#888;fill:none}
-.mark{stroke:#e65100;stroke-width:2;fill:none}
-.dot{fill:#e65100}
-"""
+EDGE, LABEL, ROW = 4, 24, 32
+"""Pixels left and right of the time axis, of the line of a label, and from row to row."""
 
 
-class Canvas:
-    """An SVG picture with a time axis from left to right and labelled rows.
+class Canvas(Picture):
+    """A picture with a time axis from left to right, and rows with a label above.
 
     Args:
         end: the time at the right edge; 0 is at the left one.
     """
 
     def __init__(self, end: float) -> None:
-        self.end, self.rows = end, 0
-        self.parts: list[str] = []
+        super().__init__()
+        self.end = end
 
     def x(self, time: float) -> float:
         """Return the place of a time."""
-        return LEFT + time / self.end * (WIDTH - LEFT - 20)
+        return EDGE + time / self.end * (WIDTH - 2 * EDGE)
 
-    def row(self, label: str) -> float:
+    def row(self, label: str = "", height: float = ROW) -> float:
         """Begin a row and return the height of its middle."""
-        self.rows += 1
-        y = self.rows * ROW
-        self.text(8, y + 4, label, "start")
-        return y
-
-    def text(self, x: float, y: float, text: str, anchor: str = "middle", style: str = "") -> None:
-        """Write a text."""
-        self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{style}">{text}</text>'
-        )
+        if label:
+            self.text(EDGE, self.height + 17, label, "start")
+            self.height += LABEL
+        self.height += height
+        return self.height - height / 2
 
     def box(self, start: float, end: float, y: float, label: str = "", style: str = "box") -> None:
         """Draw a time span."""
-        width = self.x(end) - self.x(start) - 2
-        place = f'x="{self.x(start) + 1:.1f}" y="{y - 11:.1f}" width="{width:.1f}" height="22" rx="3"'
-        self.parts.append(f'<rect {place} class="{style}"/>')
+        self.rectangle(self.x(start) + 1, y, self.x(end) - self.x(start) - 2, style)
         if label:
             self.text((self.x(start) + self.x(end)) / 2, y + 5, label)
 
     def dot(self, time: float, y: float, style: str = "dot") -> None:
         """Draw an event."""
-        self.parts.append(f'<circle cx="{self.x(time):.1f}" cy="{y:.1f}" r="4" class="{style}"/>')
+        self.circle(self.x(time), y, style)
 
     def line(self, points: list[tuple[float, float]], style: str = "line") -> None:
         """Draw a line through places in time and height."""
-        path = " ".join(f"{self.x(time):.1f},{y:.1f}" for time, y in points)
-        self.parts.append(f'<polyline points="{path}" class="{style}"/>')
-
-    def svg(self) -> str:
-        """Return the picture."""
-        height = (self.rows + 1) * ROW
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">'
-        return "\n".join([head, f"<style>{STYLE}</style>", *self.parts, "</svg>\n"])
+        self.polyline([(self.x(time), y) for time, y in points], style)
 
 
 def windows() -> Canvas:
@@ -126,8 +104,8 @@ def widening() -> Canvas:
             seen = level == match.level and match.end - 2 * length <= start < match.end
             canvas.box(start, start + length, y, "", "full" if seen else "soft")
     y = canvas.row("reported")
-    canvas.line([(match.end, ROW / 2), (match.end, y)], "mark")
-    canvas.text(canvas.x(match.end) - 6, y + 4, "two neighbouring batches hold both records", "end", "strong")
+    canvas.line([(match.end, LABEL), (match.end, y + 8)], "mark")
+    canvas.text(canvas.x(match.end) - 6, y + 5, "two neighbouring batches hold both records", "end", "strong")
     return canvas
 
 
@@ -136,23 +114,22 @@ def frames() -> Canvas:
     values = (2, 3, 6, 7, 8, 6, 3, 2, 4, 7, 6, 3, 2, 6, 8, 9, 8, 7)
     limit = 5
     canvas = Canvas(len(values))
-    canvas.rows = 3
-    canvas.text(8, 2 * ROW, "value", "start")
+    zero = canvas.row("value", 100) + 50
 
     def height(value: float) -> float:
-        return 3.3 * ROW - value * 10
+        return zero - value * 10
 
     canvas.line([(i + 0.5, height(value)) for i, value in enumerate(values)])
     for i, value in enumerate(values):
         canvas.dot(i + 0.5, height(value), "dot" if value > limit else "none")
     canvas.line([(0, height(limit)), (len(values), height(limit))], "mark")
-    canvas.text(canvas.x(0) - 6, height(limit) + 4, f"> {limit}", "end", "strong")
+    canvas.text(canvas.x(0), height(limit) - 6, f"> {limit}", "start", "strong")
     spec = FrameSpec(Threshold(), every=1, scheduled=True, missing="breaks")
     readings = [Reading(i, value, holds=value > limit) for i, value in enumerate(values)]
     y = canvas.row("frames")
     for frame in framed(spec, readings, len(values)):
         canvas.box(frame.first, frame.latest + 1, y, f"peak {max(frame.values)}")
-    canvas.text(canvas.x(len(values)) - 6, y + 4, "open", "end", "strong")
+    canvas.text(canvas.x(len(values)), y - 16, "open", "end", "strong")
     y = canvas.row("hours")
     for start in range(0, len(values), 6):
         canvas.box(start, start + 6, y, f"hour {start // 6 + 1}", "soft")
@@ -163,10 +140,10 @@ def between_joins() -> Canvas:
     """Rows of another table, two frames, and the range of rows that fills each."""
     times, amounts = (1, 2, 4, 5, 6, 8, 9, 11, 12, 14), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)
     canvas = Canvas(16)
-    y = canvas.row("rows")
+    y = canvas.row("rows", 48) + 8
     for time, amount in zip(times, amounts, strict=True):
         canvas.dot(time, y)
-        canvas.text(canvas.x(time), y - 9, str(amount))
+        canvas.text(canvas.x(time), y - 10, str(amount))
     y = canvas.row("running sum")
     for place, time in enumerate(times):
         canvas.text(canvas.x(time), y + 4, str(sum(amounts[: place + 1])))
@@ -194,7 +171,6 @@ def persistent_items() -> Canvas:
                 start = slot if start is None and passes else start
             style = "none" if slot not in of_item else "soft" if start is None else "full"
             canvas.box(slot, slot + 1, y, "", style)
-        canvas.row("")
         counted = {item: count for item, _, count in sketch.oldest(params.slots - 1)}.get(name.encode())
         reported = name.encode() in sketch.reported(params.slots - 1)
         text = "its hash never passes: not remembered"
@@ -202,7 +178,7 @@ def persistent_items() -> Canvas:
             text = (
                 f"remembered from slot {start + 1}: {counted} counted, {'' if reported else 'not '}reported"
             )
-        canvas.text(canvas.x(0), y + ROW - 4, text, "start", "strong")
+        canvas.text(canvas.x(0), canvas.row() + 2, text, "start", "strong")
     return canvas
 
 
@@ -220,13 +196,14 @@ def count_min() -> Canvas:
         for column in range(shape.columns):
             cell = Cell(row, column)
             canvas.box(column, column + 1, y, str(sketch.value(cell)), "box" if cell in of_item else "soft")
-    y = canvas.row("")
     text = f"item a: smallest of its cells is {sketch.estimate(b'a')}, its true count {items.count(b'a')}"
-    canvas.text(canvas.x(0), y, text, "start", "strong")
+    canvas.text(canvas.x(0), canvas.row() + 4, text, "start", "strong")
     return canvas
 
 
-DRAWINGS: Mapping[str, Callable[[], Canvas]] = {
+DRAWINGS: Mapping[str, Callable[[], Picture]] = {
+    "dag": dag,
+    "publish": publish,
     "windows": windows,
     "widening": widening,
     "frames": frames,

@@ -238,7 +238,9 @@ def _checks() -> Iterator[str]:
 def _commands() -> Iterator[str]:
     yield "# Command line"
     group = typer.main.get_group(app)
-    yield f"```text\n{(group.help or '').strip()}\n```"
+    # The control character keeps the lines of the next paragraph in a terminal.
+    purpose = (group.help or "").replace("\b\n", "").strip()
+    yield f"```text\n{purpose}\n```"
     for name, command in group.commands.items():
         context = command.make_context(name, [], resilient_parsing=True, parent=None)
         context.info_name = f"transom {name}"

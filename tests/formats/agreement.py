@@ -63,6 +63,9 @@ LAYOUTS = {
     "csv semicolons": RecordFormat(
         "csv", COLUMNS[2:], AMERICAN, {"delimiter": ";", "quote": "'"}, keep_rest=True
     ),
+    "csv text": RecordFormat("csv", COLUMNS, LOCAL, {"delimiter": "::"}, keep_rest=True),
+    "csv trimmed text": RecordFormat("csv", COLUMNS, LOCAL, {"delimiter": " : ", "trim": True}),
+    "csv trimmed": RecordFormat("csv", COLUMNS, LOCAL, {"delimiter": "|", "trim": True, "quote": "'"}),
     "csv names": RecordFormat("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES}),
     "csv skip": RecordFormat("csv", COLUMNS, EPOCH, {"skip": 2, "comment": "#"}),
     "csv third line": RecordFormat("csv", COLUMNS, EPOCH, {"header": 3, "skip": 4}, keep_rest=True),

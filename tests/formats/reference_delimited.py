@@ -18,8 +18,9 @@ class Csv:
     A quote counts at the start of a value, up to the next quote that is not doubled; text after it up to the
     delimiter belongs to the value as well. An empty value is missing, quoted or not: a file with quotes
     everywhere cannot express the difference. With the delimiter `blanks`, any number of blanks and tabs
-    separates values. If two columns that are read have one name, every line is rejected; of other duplicates
-    the last one counts.
+    separates values. With `trim` blanks around values are removed, and two delimiters may share a blank; the
+    ends of the line count as blanks. If two columns that are read have one name, every line is rejected; of
+    other duplicates the last one counts.
     """
 
     def __init__(self, layout: RecordFormat) -> None:
@@ -28,6 +29,7 @@ class Csv:
         self.named = options.get("header", True) is False
         self.delimiter = str(options.get("delimiter", ","))
         self.quote = str(options.get("quote", '"'))
+        self.trim = options.get("trim") is True
         header, skip = options.get("header", True), options.get("skip", 0)
         assert isinstance(skip, int)
         self.awaits_header = header is True
@@ -84,6 +86,8 @@ class Csv:
     def values(self, text: str) -> list[str]:
         if self.delimiter == "blanks":
             return self.aligned(text)
+        if self.trim or len(self.delimiter) > 1:
+            return self.by_text(text)
         # The library's reader ends a line at a carriage return. Here it is an ordinary character, so another
         # one that the line does not contain replaces it.
         stand_in = next(char for char in map(chr, range(0xE000, 0xF8FF)) if char not in text)
@@ -96,6 +100,42 @@ class Csv:
         if reader.line_num > 1:
             raise Refused("unterminated_quote")
         return [value.replace(stand_in, "\r") for value in values]
+
+    def by_text(self, text: str) -> list[str]:
+        """Letter by letter."""
+        core, before, after = self.delimiter, "", ""
+        if self.trim:
+            core = self.delimiter.strip(" ")
+            before, _, after = self.delimiter.partition(core)
+
+        def ends(at: int) -> bool:
+            if not text.startswith(core, at):
+                return False
+            left, right = text[:at], text[at + len(core) :]
+            return (not before or left[-1:] in ("", " ")) and (not after or right[:1] in ("", " "))
+
+        values, at = [], 0
+        while True:
+            value = ""
+            while self.trim and text[at : at + 1] == " ":
+                at += 1
+            quoted = text[at : at + 1] == self.quote
+            if quoted:
+                at += 1
+                while text[at : at + 2] == 2 * self.quote or text[at : at + 1] not in ("", self.quote):
+                    value += text[at]
+                    at += 2 if text[at] == self.quote else 1
+                if at == len(text):
+                    raise Refused("unterminated_quote")
+                at += 1
+            tail = ""
+            while at < len(text) and not ends(at):
+                tail += text[at]
+                at += 1
+            values.append(value + (tail.rstrip(" ") if self.trim else tail))
+            if at == len(text):
+                return values
+            at += len(core)
 
     def aligned(self, text: str) -> list[str]:
         """Letter by letter."""

@@ -45,6 +45,8 @@ def test_apache_lines_agree_with_the_reference(name: str, data: st.DataObject) -
 def csv_files(draw: DrawFn, layout: RecordFormat) -> bytes:
     delimiter = str(layout.options.get("delimiter", ","))
     gaps = [" ", "  ", "\t", " \t  "] if delimiter == "blanks" else [delimiter]
+    trim = layout.options.get("trim") is True
+    gaps += [f"{delimiter} ", f"  {delimiter}"] if trim else []
     quote = str(layout.options.get("quote", '"'))
     names = NAMES
     if layout.options.get("header", True):
@@ -56,6 +58,7 @@ def csv_files(draw: DrawFn, layout: RecordFormat) -> bytes:
 
     def needed(text: str) -> SearchStrategy[str]:
         separate = not text or " " in text or "\t" in text if delimiter == "blanks" else delimiter in text
+        separate |= trim and (text.strip(" ") != text or delimiter.strip(" ") in text)
         return st.sampled_from([quoted(text)] if separate or quote in text else [text] * 9 + [quoted(text)])
 
     def any_way(text: str) -> SearchStrategy[str]:
@@ -66,7 +69,8 @@ def csv_files(draw: DrawFn, layout: RecordFormat) -> bytes:
 
     def row(values: list[SearchStrategy[str]]) -> SearchStrategy[str]:
         gap = draw(st.sampled_from(gaps))
-        around = st.sampled_from(["{}", "  {}", "{}\t"] if delimiter == "blanks" else ["{}"])
+        blanks = ["  {}", "{}\t"] if delimiter == "blanks" else [" {}  "] if trim else []
+        around = st.sampled_from(["{}", *blanks])
         return st.tuples(around, *values).map(lambda texts: texts[0].format(gap.join(texts[1:])))
 
     head = gaps[-1].join(names) if layout.options.get("header", True) else None

@@ -25,6 +25,8 @@ FIELDS = "#Fields:"
 delimiter."""
 ONCE = "a header that has this name once; else name the columns by `header: false`, `names` and `skip`"
 """The expected header, for a header that names a used column twice."""
+MARKED = "\x1f"
+"""The character that replaces a delimiter which Arrow cannot split by."""
 
 
 class Separated:
@@ -34,26 +36,33 @@ class Separated:
 
     >>> Separated(",", '"').split_line('a,"b, c",')
     ['a', 'b, c', '']
+    >>> Separated(" | ", '"', trim=True).split_line('a  | "b | c" |')
+    ['a', 'b | c', '']
     """
 
-    def __init__(self, separator: str, quote: str | None = None) -> None:
+    def __init__(self, separator: str, quote: str | None = None, *, trim: bool = False) -> None:
         """Create a rule.
 
         Args:
             separator: the text between values. With a quote, `BLANKS` means any number of blanks and tabs,
                 also around the line; then an empty value must be quoted.
             quote: the character around values; None if values have no quotes.
+            trim: whether to remove blanks around values. Then one blank may be in two separators, and the
+                line's ends count as blanks. Needs a quote.
         """
         self._padded = None
+        self._trim = trim
+        self._marks = quote is not None and separator != BLANKS and (trim or len(separator) > 1)
         if separator == BLANKS and quote is not None:
             mark, separator = re.escape(quote), " "
             self._padded = rf"[ \t]*({mark}(?:[^{mark}]|{mark}{mark})*{mark}[^ \t]*|[^ \t]+)[ \t]*"
         self.separator, self.quote = separator, quote
-        signs = [sign for sign in (separator, quote) if sign is not None]
+        signs = [sign for sign in (MARKED if self._marks else separator, quote) if sign is not None]
         self._arrow = all(len(sign.encode()) == 1 and sign not in "\r\n" for sign in signs)
         comma = re.escape(separator)
         if quote is not None:
             mark = re.escape(quote)
+            self._quoted = re.compile(rf"{mark}((?:[^{mark}]|{mark}{mark})*+){mark}")
             # A value that begins with a quote must be closed: it is not read as one without quotes.
             self._value = re.compile(
                 rf"(?:{mark}((?:[^{mark}]|{mark}{mark})*+){mark}|(?!{mark}))([^{comma}]*)(?:{comma}|\Z)"
@@ -70,6 +79,8 @@ class Separated:
                 return []
         if self.quote is None:
             return line.split(self.separator)
+        if self._marks:
+            return self._split_by_text(line, self.quote)
         values, at = [], 0
         while True:
             match = self._value.match(line, at)
@@ -80,6 +91,40 @@ class Separated:
             if match.end() == match.end(2):
                 return values
             at = match.end()
+
+    def _split_by_text(self, line: str, quote: str) -> list[str] | None:
+        """Return the values of a line whose delimiter may have several characters."""
+        line, shared = (f" {line} ", self.separator.endswith(" ")) if self._trim else (line, False)
+        values, at = [], 0
+        while True:
+            start = at
+            while self._trim and line.startswith(" ", start):
+                start += 1
+            inside = None
+            if line.startswith(quote, start):
+                inside = self._quoted.match(line, start)
+                if inside is None:
+                    return None
+                at = start = inside.end()
+            end = line.find(self.separator, at)
+            after = line[start:] if end < 0 else line[start:end]
+            if self._trim:
+                after = after.strip(" ") if inside is None else after.rstrip(" ")
+            values.append(after if inside is None else inside[1].replace(quote * 2, quote) + after)
+            if end < 0:
+                return values
+            at = end + len(self.separator) - shared
+
+    def _mark(self, text: pa.Array) -> pa.Array:
+        """Return lines without quotes with `MARKED` as their delimiter."""
+        if not self._trim:
+            return pc.replace_substring(text, self.separator, MARKED)
+        text = pc.binary_join_element_wise(" ", text, " ", "")
+        marked = self.separator.replace(self.separator.strip(" "), MARKED)
+        # Delimiters may share a blank: every second one is left by the first pass.
+        for _ in range(2):
+            text = pc.replace_substring(text, self.separator, marked)
+        return text
 
     def columns(
         self,
@@ -110,8 +155,12 @@ class Separated:
         places = {name: place for place, name in enumerate(names) if selected is None or name in selected}
         nonempty = mask(pc.not_equal(text, ""))
         slow = nonempty & (self._misread(text) | (width == 0))
-        rows = np.flatnonzero(nonempty & ~slow & ~self._refuse_open(text, refused))
-        lines = text if len(rows) == len(text) else text.take(pa.array(rows))
+        if self._marks:
+            rows = np.flatnonzero(nonempty & ~slow)
+            lines = self._mark(text.take(pa.array(rows)))
+        else:
+            rows = np.flatnonzero(nonempty & ~slow & ~self._refuse_open(text, refused))
+            lines = text if len(rows) == len(text) else text.take(pa.array(rows))
         table, bad = self._by_arrow(lines, width, [str(place) for place in places.values()], unset)
         for row, count in bad:
             refused.add_one(int(rows[row]), "field_count", count, str(width))
@@ -138,6 +187,8 @@ class Separated:
         if not self._arrow:
             return np.ones(len(text), dtype=bool)
         misread = mask(pc.starts_with(text, MARK.decode()))
+        for sign in (self.quote, MARKED) if self._marks else ():
+            misread |= mask(pc.match_substring(text, sign))
         return misread | mask(pc.match_substring(text, "\r")) if any_contains(text, "\r") else misread
 
     def _refuse_open(self, text: pa.Array, refused: Rejections) -> Mask:
@@ -166,11 +217,21 @@ class Separated:
             return pa.table({name: pa.array([], pa.string()) for name in names}), bad
         data = join_lines(lines)
         read = csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names)
-        parse = csv.ParseOptions(delimiter=self.separator, quote_char=self.quote or False)
+        separator, quote = (MARKED, None) if self._marks else (self.separator, self.quote)
+        parse = csv.ParseOptions(delimiter=separator, quote_char=quote or False)
         parse.ignore_empty_lines, parse.invalid_row_handler = False, skip
         convert = csv.ConvertOptions(check_utf8=False, null_values=[unset], strings_can_be_null=True)
         convert.column_types, convert.include_columns = dict.fromkeys(names, pa.string()), selected
-        return csv.read_csv(pa.BufferReader(data), read, parse, convert), bad
+        table = csv.read_csv(pa.BufferReader(data), read, parse, convert)
+        return self._trimmed(table, unset) if self._trim else table, bad
+
+    @staticmethod
+    def _trimmed(table: pa.Table, unset: str) -> pa.Table:
+        """Return the columns without blanks around their values."""
+        null = pa.scalar(None, pa.string())
+        trimmed = (pc.utf8_trim(column, " ") for column in table.columns)
+        columns = [pc.if_else(pc.equal(column, unset), null, column) for column in trimmed]
+        return pa.table(columns, table.column_names)
 
 
 class Delimited(Parser):
@@ -190,7 +251,8 @@ class Delimited(Parser):
     def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout)
         options = layout.options
-        self.rule = Separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
+        delimiter, quote = str(options.get("delimiter", ",")), str(options.get("quote", '"'))
+        self.rule = Separated(delimiter, quote, trim=options.get("trim") is True)
         self.names: Sequence[str] | None = None
         self._all_names: set[str] = set()
         self._selected = None if layout.keep_rest else layout.paths

@@ -116,9 +116,9 @@ class RecordFormat:
     Attributes:
         format: the parser's name.
         options: the options of the format, with their defaults. csv: `delimiter` (","; also `BLANKS`),
-            `quote` ('"'), `header` (True: the first line that is not empty names the columns; a number: that
-            line, from 1; False: none, `names` is required; "w3c": header lines begin with `#`, and
-            `#Fields:` names the columns), `names` (a list), `skip` (0; the number of lines before the
+            `quote` ('"'), `trim` (False), `header` (True: the first line that is not empty names the columns;
+            a number: that line, from 1; False: none, `names` is required; "w3c": header lines begin with `#`,
+            and `#Fields:` names the columns), `names` (a list), `skip` (0; the number of lines before the
             records), `comment` (none; the beginning of lines that are no records). apache: `variant`
             ("combined", which accepts both; or "common"). zeek: `variant` ("auto", by the first line that is
             not empty; or "tsv", "json"). json: `records` (none; the path, ending in [], of the list of

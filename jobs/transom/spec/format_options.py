@@ -1,5 +1,6 @@
 """Options of each format: their names, their valid values, and the fields that follow from them."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -35,6 +36,11 @@ def _is_character(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 1 and value not in "\r\n"
 
 
+def _is_delimiter(value: Any) -> bool:
+    short = _is_text(value) and len(value) <= 10 and not re.search("[\r\n]", value)
+    return short and (value.strip(" ") == "" or " " not in value.strip(" "))
+
+
 def _are_names(value: Any) -> bool:
     names = isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value))
     return names and len(set(value)) == len(value)
@@ -68,9 +74,10 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
     "csv": {
         "delimiter": (
-            f"one character, or {BLANKS}, any number of blanks and tabs",
-            lambda value: value == BLANKS or _is_character(value),
+            f"1 to 10 characters, with blanks only at the ends; or {BLANKS}, any number of blanks and tabs",
+            _is_delimiter,
         ),
+        "trim": ("true or false", lambda value: isinstance(value, bool)),
         "quote": ("one character", _is_character),
         "header": (
             "true, false, w3c, or the number of the line that names the columns, from 1 to 1000",
@@ -137,6 +144,7 @@ def _together(format: str, options: Mapping[str, Any]) -> Iterator[Issue]:
                 yield Issue("options.lead", f"{name} is a field that every line has; choose another")
     elif format == "csv":
         header = options.get("header", True)
+        delimiter, quote = options.get("delimiter", ","), options.get("quote", '"')
         if header is False and "names" not in options:
             yield Issue("options.names", "is required where header is false")
         elif header is not False and "names" in options:
@@ -145,8 +153,13 @@ def _together(format: str, options: Mapping[str, Any]) -> Iterator[Issue]:
         elif header == "w3c" and {"skip", "comment"} & set(options):
             rule = "header: w3c excludes skip and comment, as its header lines begin with #"
             yield Issue("options", rule)
-        elif options.get("delimiter") == BLANKS and options.get("quote") in (" ", "\t"):
-            rule = f"must be another character than those that {BLANKS} are; got {options['quote']!r}"
+        elif options.get("trim") and (delimiter.strip(" ") in ("", BLANKS) or quote == " "):
+            rule = f"needs a delimiter with more than blanks, and a quote that is no blank; got {delimiter!r}"
+            yield Issue("options.trim", rule)
+        elif delimiter != BLANKS and len(delimiter) > 1 and quote in delimiter:
+            yield Issue("options.quote", f"must be no part of the delimiter {delimiter!r}; got {quote!r}")
+        elif delimiter == BLANKS and quote in (" ", "\t"):
+            rule = f"must be another character than those that {BLANKS} are; got {quote!r}"
             yield Issue("options.quote", rule)
         else:
             yield from _different_signs({"delimiter": ",", "quote": '"'}, options)

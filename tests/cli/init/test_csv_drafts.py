@@ -55,6 +55,50 @@ def test_some_records_over_several_lines_are_refused_with_advice(tmp_path: Path,
     )
 
 
+@pytest.mark.parametrize(
+    ("between", "head", "expected"),
+    [
+        (" | ", " | ", {"delimiter": " | ", "trim": True}),
+        (" ; ", " ; ", {"delimiter": " ; ", "trim": True}),
+        (" :: ", " :: ", {"delimiter": " :: ", "trim": True}),
+        (" \t ", " \t ", {"delimiter": " \t ", "trim": True}),
+        ("    | ", " | ", {"delimiter": " | ", "trim": True}),
+        (" | ", "|", {"delimiter": "|", "trim": True}),
+        ("::", "::", {"delimiter": "::"}),
+        ("||", "||", {"delimiter": "||"}),
+        ("~|~", "~|~", {"delimiter": "~|~"}),
+    ],
+)
+def test_delimiters_of_several_characters_or_with_blanks(
+    tmp_path: Path, between: str, head: str, expected: dict[str, Any]
+) -> None:
+    """Messages have several words, quotes, and a sign that is no delimiter."""
+    rows = [
+        ["2024-05-06 10:00:00", f"h{n % 3}", f"{n}", f'the "disk" {n} of host:a is full'] for n in range(40)
+    ]
+    rows[7][1], rows[8][3] = "", f'"one{between}two" and'
+    lines = [head.join(["at", "host", "n", "message"]), *map(between.join, rows)]
+    actual = drafted(tmp_path, [line.rstrip(" ") for line in lines])
+    assert dict(actual.stream.source.options) == expected
+    assert actual.refused == []
+    assert actual.column("host")[:2] + actual.column("host")[7:8] == ["h0", "h1", None]
+    assert actual.column("n") == [*range(40)]
+    assert actual.column("message")[7:9] == ['the "disk" 7 of host:a is full', f"one{between}two and"]
+    assert actual.times[0] == "2024-05-06T10:00:00.000"
+
+
+def test_two_signs_in_a_row_are_an_empty_value_where_one_sign_is_the_delimiter(tmp_path: Path) -> None:
+    rows = [f"2024-05-06 10:00:{n:02}||{n}|a|" for n in range(40)]
+    actual = drafted(tmp_path, ["at|host|n|user|note", *rows])
+    assert dict(actual.stream.source.options) == {"delimiter": "|"}
+    assert actual.column("n") == [*range(40)]
+
+
+def test_colons_of_addresses_are_no_delimiter(tmp_path: Path) -> None:
+    rows = [f"2024-05-06T10:00:{n:02}Z fe80::{n:x} joined the group" for n in range(40)]
+    assert drafted(tmp_path, rows).stream.source.format == "regex"
+
+
 LOGGER = [
     '"TOA5","CR1","x"', '"TIMESTAMP","RECORD","Rain_Tot","AirTC"', '"TS","RN","mm","Deg C"',
     '"","","Tot","Avg"',

@@ -26,6 +26,8 @@ ONE_LINE = (
 DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)
 OF_BLANKS = DELIMITERS[-2:]
 """Delimiters of blanks: exactly one, and any number."""
+SIGNS = re.compile(r"( ?)(\t|[|;:~^¦§]{1,3})(?![|;:~^¦§])")
+"""A possible delimiter of several characters, or with blanks around."""
 COMMENTS = ("#", "//", "%", "!")
 """Prefixes of comment lines."""
 MAX_LINES_ABOVE = 50
@@ -39,6 +41,7 @@ class DelimitedTable:
     """Lines as rows of the same number of values.
 
     Attributes:
+        trim: whether blanks around values are removed.
         rows: the rows; lines with another number of values are omitted.
         places: the line number of each row, from 1.
         above: the number of lines before the first row that are no comments.
@@ -48,6 +51,7 @@ class DelimitedTable:
     """
 
     delimiter: str
+    trim: bool
     rows: list[list[str]]
     places: list[int]
     above: int
@@ -95,10 +99,12 @@ def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
         NotRead: records span several lines.
     """
     tables = _tables(lines)
-    candidates = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
+    # Text rarely contains a tab by chance, or other signs with blanks around.
+    candidates = [
+        table for table in tables if table.delimiter == "\t" or table.trim or not _is_prose(table.rows)
+    ]
     read = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
     fitting = [(table, log) for table, log in read if _is_sure(table, log)]
-    # Text rarely contains a tab by chance.
     fitting = [(table, log) for table, log in fitting if table.delimiter == "\t"] or fitting
     if fitting:
         # If values contain another delimiter, the header decides.
@@ -116,6 +122,7 @@ def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
 def _tables(lines: Sequence[str]) -> list[DelimitedTable]:
     """Return the table for each delimiter; of the two delimiters of blanks, only the better one."""
     tables = {delimiter: _table_of(lines, delimiter) for delimiter in DELIMITERS}
+    tables |= _unusual_tables(lines)
     if mostly(CLOCK_COMMA.search(line) is not None for line in lines):
         tables[","] = None
     single, several = (tables[blanks] for blanks in OF_BLANKS)
@@ -125,6 +132,32 @@ def _tables(lines: Sequence[str]) -> list[DelimitedTable]:
         aligned = empty or (several.share >= single.share and several.rows != single.rows)
         tables[OF_BLANKS[not aligned]] = None
     return [table for table in tables.values() if table is not None]
+
+
+def _unusual_tables(lines: Sequence[str]) -> dict[str, DelimitedTable | None]:
+    """Return tables by delimiters of several characters, or with blanks around; None for a sign of those that
+    is no delimiter by itself."""
+    tables: dict[str, DelimitedTable | None] = {}
+    found = [{(sign[2], _has_blanks(sign)) for sign in SIGNS.finditer(line)} for line in lines]
+    alone = {sign for of_line in found for sign, _ in of_line}
+    for sign in sorted(alone - {":"}):
+        if trim := mostly((sign, True) in of_line for of_line in found):
+            # Some delimiters have a blank on one side only.
+            tried = [_table_of(lines, delimiter, trim=True) for delimiter in (f" {sign} ", sign)]
+        elif len(sign) > 1 and mostly((sign, False) in of_line for of_line in found):
+            tried = [_table_of(lines, sign)]
+        else:
+            continue
+        fitting = [table for table in tried if table is not None and table.share >= MIN_SHARE]
+        if fitting:
+            tables[f" {sign} " if trim else sign] = max(fitting, key=lambda table: len(table.rows))
+            tables |= dict.fromkeys(one for one in sign if one == sign or one not in alone)
+    return tables
+
+
+def _has_blanks(sign: re.Match[str]) -> bool:
+    """Return whether a sign has a blank on both sides; the end of a line counts as one."""
+    return sign[1] == " " and sign.string[sign.end(2) :][:1] in ("", " ")
 
 
 def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
@@ -145,8 +178,12 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
 def _is_sure(table: DelimitedTable, log: LogFormat) -> bool:
     """Return whether lines are a table and no prose.
 
-    If lines are above the table or blanks are the delimiter, it needs a header and a time.
+    If lines are above the table or blanks are the delimiter, it needs a header and a time; with an unusual
+    delimiter one of them, and three columns if the delimiter has no blanks around.
     """
+    if table.trim or (len(table.delimiter) > 1 and table.delimiter not in OF_BLANKS):
+        wide = table.trim or len(table.rows[0]) > 2
+        return _head_of(table)[0] is not None or (wide and _has_time(log.fields))
     if table.delimiter not in OF_BLANKS and not table.above:
         return True
     if _head_of(table)[0] is None or len(table.rows) < 3 or len(table.rows[0]) < 3 - bool(table.above):
@@ -170,6 +207,7 @@ def _has_time(fields: Mapping[str, Sequence[str]]) -> bool:
 def _log(table: DelimitedTable) -> LogFormat:
     header, names_line, data_row, data_line = _head_of(table)
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
+    options |= {"trim": True} if table.trim else {}
     options |= {"comment": table.comment} if table.comment else {}
     skip = {"skip": data_line - 1}
     notes = []
@@ -211,9 +249,9 @@ def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
     return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)
 
 
-def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
+def _table_of(lines: Sequence[str], delimiter: str, *, trim: bool = False) -> DelimitedTable | None:
     """Return lines as a table; None if most of them have a single value."""
-    parts = Separated(delimiter, '"')
+    parts = Separated(delimiter, '"', trim=trim)
     numbered = list(enumerate(lines, 1))
     for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
         marked = [(number, line) for number, line in numbered if comment and line.startswith(comment)]
@@ -232,7 +270,7 @@ def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
         # Values may also begin with a comment's prefix.
         if above <= MAX_LINES_ABOVE and all(len(parts.split_line(text) or ()) != width for text in below):
             share = len(rows) / (len(read) - above)
-            return DelimitedTable(delimiter, [*rows.values()], places, above, share, comment, comments)
+            return DelimitedTable(delimiter, trim, [*rows.values()], places, above, share, comment, comments)
     return None
 
 
@@ -265,7 +303,7 @@ def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
         named = next((at for at in distinct if all(re.search(r"[^\W\d]", cell) for cell in rows[at])), 0)
         return rows[named], table.places[named], data, table.places[data % len(rows)]
     for number in sorted(table.comments, reverse=True):
-        names = Separated(table.delimiter, '"').split_line(table.comments[number]) or []
+        names = Separated(table.delimiter, '"', trim=table.trim).split_line(table.comments[number]) or []
         if number < first and len(names) == len(rows[0]) and _is_header(names, rows):
             return names, number, 0, first
     return None, 0, 0, first

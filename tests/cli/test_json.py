@@ -27,6 +27,25 @@ def test_check_lists_valid_and_invalid_files(run: Run, lake: Lake) -> None:
     assert {problem["path"] for problem in invalid["problems"]} >= {"source"}
 
 
+def test_check_keeps_missing_files_apart_from_invalid_ones(run: Run, lake: Lake) -> None:
+    broken = lake.folder / "streams" / "broken.yaml"
+    broken.write_text("name: broken\nkey: [nothing]\n")
+    result = run("check", broken, "nowhere.yaml", "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, len(document["invalid"])) == (2, 1)
+    (missing,) = document["missing"]
+    assert "nowhere.yaml" in missing
+
+
+def test_status_of_a_stream_that_never_ran_has_the_same_fields(run: Run, lake: Lake) -> None:
+    nowhere = lake.folder / "nowhere"
+    (before,) = json.loads(run("status", "web", "--lake", nowhere, "--json").stdout)["streams"]
+    lake.ingest(range(1))
+    (after,) = json.loads(run("status", "web", "--json").stdout)["streams"]
+    assert (before["fresh"], before["stages"], before["findings"]) == (False, [], [])
+    assert before.keys() == after.keys() >= {"stream", "lake", "remarks", "accepted", "last_run"}
+
+
 def test_status_has_stages_and_findings(run: Run, lake: Lake) -> None:
     lake.ingest(range(3))
     entry = lake.ledger.snapshot()[partition_of("events", at(1))]

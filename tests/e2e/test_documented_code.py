@@ -1,6 +1,7 @@
 """The code in README and documentation runs as printed."""
 
 import gzip
+import io
 import os
 import re
 import subprocess
@@ -20,6 +21,8 @@ from tests.support.stream_harness import StreamHarness
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.findings.text import as_text
+from transom.formats.read_file import Chunk, read_file
 from transom.ledger.ledger import Ledger
 from transom.stream import parse
 
@@ -64,6 +67,7 @@ def test_shown_stream_files_are_valid_and_have_these_blocks() -> None:
         "doors": ["guessed"],
         "roads": ["flow", "jam", "hundred", "silent", "unusual", "week_before", "upstream", "rain", "works"],
         "calls": ["beacons", "regulars"],
+        "batch": ["results"],
         "flows": ["sources", "pairs"],
     }
 
@@ -91,6 +95,19 @@ def test_second_stream_reads_its_log(spark: SparkSession, tmp_path: Path) -> Non
     assert [(row.site, row.device, row.n, row.mean, row.highest) for row in at_its_end] == [
         ("roof", "a", 2, 21.0, 21.5)
     ]
+
+
+def test_pattern_reads_its_log_as_shown() -> None:
+    stream = parse(yaml.safe_load(stream_file("batch")))
+    match = stream.source.pattern.match("landing/batch/2024-05-06/jobs.07.log")
+    assert match is not None
+    lines = io.BytesIO(block("batch_log").encode())
+    parts = read_file(lines, "a", stream.layout(), stream.span(match), start=match.start)
+    (chunk,) = (part for part in parts if isinstance(part, Chunk))
+    head, *shown = (re.split(" {2,}", line) for line in block("batch_events").splitlines())
+    rows = chunk.events.select(head).to_pylist()
+    assert [[as_text(value).removesuffix("Z") for value in row.values()] for row in rows] == shown
+    assert [row["detail"] for row in chunk.rejected.to_pylist()] == [block("batch_rejected").strip()]
 
 
 def test_join_works_as_shown(spark: SparkSession) -> None:

@@ -63,7 +63,11 @@ def test_known_hosts_that_fall_silent_are_reported(make_stream: Make) -> None:
     rule = "the rule: as long as n < 1, or a reading is missing within 2 hours of the last"
     assert {finding.key: (finding.title, *finding.evidence) for finding in beat.findings()} == {
         "a": ("beat: a is silent for 1800 s", rule, "no reading since 2015-05-17T10:30:00, 6 missing so far"),
-        "c": ("beat: c is silent for 3600 s", rule, "no reading since 2015-05-17T09:00:00, 12 missing"),
+        "c": (
+            "beat: c is silent for 3600 s",
+            rule,
+            "no reading from 2015-05-17T09:00:00 to 2015-05-17T10:00:00, 12 missing",
+        ),
     }
     beat.run(11, 13)
     assert frames_of(beat) == [

@@ -32,13 +32,13 @@ def check(
     sound: dict[Path, Stream] = {}
     wrong: list[str] = []
     errors: list[SpecificationError] = []
-    missing = False
+    missing: list[str] = []
     for name in named or ():
         try:
             file, stream = stream_of(name)
             sound[file] = stream
         except typer.BadParameter as error:
-            missing = True
+            missing.append(error.message)
             wrong.append(error.message)
         except SpecificationError as error:
             errors.append(error)
@@ -53,10 +53,15 @@ def check(
             {
                 "valid": [_description(file, stream) for file, stream in sound.items()],
                 "invalid": [
-                    {"files": error.files, "problems": [vars(problem) for problem in error.problems]}
+                    {
+                        "files": error.files,
+                        "problems": [
+                            {"path": problem.path, "message": problem.message} for problem in error.problems
+                        ],
+                    }
                     for error in errors
                 ],
-                "missing": wrong if missing else [],
+                "missing": missing,
             }
         )
         raise typer.Exit(2 if missing else 1 if wrong else 0)

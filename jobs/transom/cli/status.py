@@ -85,7 +85,10 @@ def _state(stream: Stream, uri: str) -> dict[str, Any]:
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
-    state: dict[str, Any] = {"stream": stream.name, "lake": uri, "fresh": False, "stages": []}
+    state: dict[str, Any] = {
+        "stream": stream.name, "lake": uri, "fresh": False, "stages": [], "remarks": [], "accepted": [],
+        "last_run": None, "findings": [], "more_findings": None,
+    }  # fmt: skip
     if ledger is None:
         return state
     runs, waits = ledger.runs(), []

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from transom.core.intervals import HOUR
 from transom.core.terminal import counted
@@ -39,7 +40,11 @@ class FrameFindings(EntityFindings):
         """Return the rule, the readings and the value."""
         readings, value = counted(row["records"], "reading"), ""
         if self.known and not row["records"]:
-            readings = f"no reading since {as_time(row['start_time'])}"
+            start = row["start_time"]
+            until = start + timedelta(seconds=row["length_s"])
+            readings = f"no reading from {as_time(start)} to {as_time(until)}"
+            if row[ONGOING]:
+                readings = f"no reading since {as_time(start)}"
         if row["missing"]:
             readings += f", {row['missing']} missing{'' if self.known else ' between them'}"
         # A reading may have no value, and a frame no reading.

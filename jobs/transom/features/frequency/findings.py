@@ -35,7 +35,7 @@ def templates(stream: Stream) -> Iterator[HeavyFindings]:
             vanilla, last = block.variant == "vanilla", format_duration_long(block.window)
             window = "records since the start" if vanilla else f"records of the last {last}"
             yield HeavyFindings(
-                **common(name, block, "is among the most frequent"),
+                **common(name, block, "among the most frequent"),
                 gone=f"below {100 * block.min_share:g} % of the {window}",
                 gone_exactness="guaranteed" if block.never_below else "estimated",
                 window=window,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from transom.features.items.validate import ItemBlock
-from transom.findings.source import EntityFindings, Row
-from transom.findings.text import as_time
+from transom.findings.source import ONGOING, EntityFindings, Row
+from transom.findings.text import as_time, filled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +17,7 @@ class ItemFindings(EntityFindings):
         gone: the text for an item that no longer qualifies.
         gone_exactness: the exactness of that text.
         window: the text for the records or slots that are counted.
+        titled_ended: the title for a spell that has ended.
     """
 
     id: str = "spell_id"
@@ -28,6 +29,11 @@ class ItemFindings(EntityFindings):
     gone: str
     gone_exactness: str = "guaranteed"
     window: str
+    titled_ended: str
+
+    def title(self, row: Row) -> str:
+        """Return the title without the stream's name, in the past tense if the spell has ended."""
+        return filled(self.titled if row[ONGOING] else self.titled_ended, row, self.times)
 
     @abstractmethod
     def seen(self, row: Row) -> str:
@@ -45,14 +51,19 @@ class ItemFindings(EntityFindings):
         return "exact" if low == high else f"{low}..{high}"
 
 
-def common(name: str, block: ItemBlock, is_so: str) -> dict[str, Any]:
+def common(name: str, block: ItemBlock, predicate: str) -> dict[str, Any]:
     """Return the fields of `ItemFindings` that follow from a block.
 
     Args:
         name: the name of the block.
         block: the block.
-        is_so: the predicate of the default title.
+        predicate: the predicate of the default title, without its verb.
     """
     item = ", ".join(f"{{{column}}}" for column in block.item)
-    titled = block.title or f"{name}: {item} {is_so}, since {{since}}"
-    return {"block": name, "severity": block.severity, "item": block.item, "titled": titled}
+    return {
+        "block": name,
+        "severity": block.severity,
+        "item": block.item,
+        "titled": block.title or f"{name}: {item} is {predicate}, since {{since}}",
+        "titled_ended": block.title or f"{name}: {item} was {predicate}, {{since}} to {{window_end}}",
+    }

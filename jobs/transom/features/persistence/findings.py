@@ -44,7 +44,7 @@ def templates(stream: Stream) -> Iterator[PersistentFindings]:
         if block.finding:
             window = f"{block.slots} slots of {format_duration_long(block.slot)}"
             yield PersistentFindings(
-                **common(name, block, "is there again and again"),
+                **common(name, block, "there again and again"),
                 gone=f"no more in enough of the {window}",
                 # With slots of several hours, not every hour reports.
                 reach=max(block.slot // HOUR - 1, 0),

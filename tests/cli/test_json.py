@@ -38,7 +38,7 @@ def test_check_keeps_missing_files_apart_from_invalid_ones(run: Run, lake: Lake)
 
 
 def test_status_of_a_stream_that_never_ran_has_the_same_fields(run: Run, lake: Lake) -> None:
-    nowhere = lake.folder / "nowhere"
+    (nowhere := lake.folder / "nowhere").mkdir()
     (before,) = json.loads(run("status", "web", "--lake", nowhere, "--json").stdout)["streams"]
     lake.ingest(range(1))
     (after,) = json.loads(run("status", "web", "--json").stdout)["streams"]

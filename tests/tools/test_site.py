@@ -104,12 +104,14 @@ def test_measured_table_has_a_line_for_each_way_or_case() -> None:
         "| --- | --- | --- | --- | --- | --- |\n"
         "| ours | 2.04 | 3 |  |  |  |\n"
         "| other | 1 |  | 0.49 | at least 1 | **no** |",
+        "**Aim missed.** transom is 0.49 times as fast as: other. The aim is at least 1.",
         "Measured on 2 cores, 2026-11-25, commit `bde338e4`: [data](data/a.json).",
     ]
     # Not every way has every case.
     cases = section({**origin, "rows": [ours, other, {**ours, "keys": 10, "seconds": 104}]}, "data/a.json")
     assert "| keys | ours | other |\n" in cases
     assert "| 1,000 | 2.04 | 1 (0.49x, aim missed) |\n| 10 | 104 |  |" in cases
+    assert "**Aim missed.** transom is 0.49 times as fast as: other, keys 1,000." in cases
     claims = {**origin, "claims": [{"claim": "a | b", "met": True}]}
     assert "| result | as in the paper |\n| --- | --- |\n| a \\| b | yes |" in section(claims, "data/a.json")
     assert "Not measured yet" in section({"aim": "fast", "rows": []}, "data/a.json")
@@ -147,5 +149,8 @@ def test_readme_has_the_measured_seconds() -> None:
         ],
         [[measured("hour", way) for way in ("per_stage", "single")], [], []],
     ]
+    windows = {row["who"]: row for row in json.loads((DATA / "aggregate.json").read_text())["rows"]}
+    ratio = windows[aggregate.WINDOW]["times_as_fast"]
+    assert (f"{ratio:.1f} times as fast as `window()`, where the aim is 10" in text) == (ratio < 10)
     cold = [measured("aggregate", way, "cold") for way in (f"{duck}events", computed, aggregate.STAGE)]
     assert re.findall(r"(\d+)\s+s\b", text.partition("## When not")[2])[:3] == cold

@@ -72,7 +72,7 @@ def section(data: Mapping[str, Any], link: str) -> str:
     if "claims" in data:
         parts.append(_table(["claim", "as_in_the_paper"], [claim.values() for claim in data["claims"]]))
     elif data["rows"]:
-        parts += _of_rows(data["rows"])
+        parts += [*_of_rows(data["rows"]), *_missed(data["rows"])]
     else:
         return "\n\n".join([*parts, f"Not measured yet, see [the data]({link})."])
     origin = f"{data['cores']} cores, {data['date']}, commit `{data['commit']}`"
@@ -101,6 +101,19 @@ def _of_rows(rows: Sequence[Row]) -> Iterable[str]:
         lines.setdefault(tuple(row[name] for name in varied), {})[row["who"]] = _seconds(row)
     yield "Seconds, and how many times as fast transom is."
     yield _table([*varied, *ways], [[*at, *(cells.get(way) for way in ways)] for at, cells in lines.items()])
+
+
+def _missed(rows: Sequence[Row]) -> Iterable[str]:
+    """Yield a sentence for each row that misses its aim."""
+    names = list(rows[0])
+    case = [name for name in names[: names.index("who")] if len({row[name] for row in rows}) > 1]
+    for row in rows:
+        if row.get("met") is False:
+            at = "".join(f", {_head(name)} {_cell(name, row[name])}" for name in case)
+            result = f"{row['who']}{at}"
+            if "times_as_fast" in row:
+                result = f"transom is {_number(row['times_as_fast'])} times as fast as: {result}"
+            yield f"**Aim missed.** {result}. The aim is {row['aim']}."
 
 
 def _seconds(row: Row) -> str:

@@ -1,7 +1,7 @@
 """Write SVG pictures of boxes, lines, dots and texts.
 
-A picture is as wide as a column of text, with letters that a telephone still shows. Its colours suit a light and a
-dark page.
+A picture is as wide as a column of text, with letters that a telephone still shows. Its colours suit a light
+and a dark page.
 """
 
 from collections.abc import Sequence

@@ -7,12 +7,13 @@ from airflow.sdk import DAG, get_parsing_context  # noqa: F401  (Airflow looks f
 from stream_dag import build
 from transom.stream_files import names_of, streams
 
-_sound, _wrong = streams()
+# A task needs only its own DAG, and each other stream file would take time to validate.
+_dag_id = get_parsing_context().dag_id
+_sound, _wrong = streams(_dag_id)
 # In one call, as a stream may be named as a variable of this module.
 globals().update({stream.name: build(stream, file) for file, stream in _sound.items()})
 
 # Airflow finds no DAG for a task of a wrong stream file, and postpones the task. Log the reason.
-_dag_id = get_parsing_context().dag_id
 for _error in _wrong:
     if _dag_id in names_of(_error):
         logging.getLogger(__name__).error(

@@ -130,6 +130,23 @@ def test_task_of_a_stream_with_an_invalid_file_logs_the_error(tmp_path: Path) ->
     assert "apache/combind" in output["site"]
 
 
+def test_task_builds_only_its_own_dag(tmp_path: Path) -> None:
+    for stream in STREAMS:
+        shutil.copy(ROOT / f"schemas/streams/{stream}.yaml", tmp_path)
+    # Its name is known only after it is read.
+    (tmp_path / "third.yaml").write_text(json.dumps({"name": "third"}))
+    code = (
+        "import json, transom.stream_files as files\n"
+        "from airflow.sdk.definitions._internal import dag_parsing_context as parsing\n"
+        "load, loaded = files.load, []\n"
+        "files.load = lambda file: loaded.append(file.stem) or load(file)\n"
+        "with parsing._airflow_parsing_context_manager('web', 'settle'): import streams\n"
+        "print(json.dumps([loaded, hasattr(streams, 'web')]))"
+    )
+    environment = {**os.environ, "TRANSOM_STREAMS": str(tmp_path)}
+    assert printed(python(code, environment)) == [["third", "web"], True]
+
+
 def test_files_with_one_stream_name_are_reported_and_none_is_run(tmp_path: Path) -> None:
     for stream in ("conn", "web"):
         shutil.copy(ROOT / f"schemas/streams/{stream}.yaml", tmp_path)

@@ -18,6 +18,8 @@ from processes import ServerError, alone, end, free_port, taken, until_interrupt
 ROOT = Path(__file__).resolve().parents[1]
 # Not `airflow standalone`: its log servers listen on all addresses of the machine, at fixed ports.
 COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
+FORKING = ("scheduler", "dag-processor")
+"""Components that fork a process for each task or file; they import what those need when they start."""
 
 
 @contextmanager
@@ -101,9 +103,10 @@ class _Components(threading.Thread):
         self.started = [self._launched(component) for component in COMPONENTS]
 
     def _launched(self, component: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+        preload = {"AIRFLOW__CORE__LAZY_LOAD_PLUGINS": str(component[0] not in FORKING)}
         return subprocess.Popen(
             [sys.executable, "-m", "airflow", *component],
-            cwd=self._home, env=self._environment, stdout=self._log, stderr=self._log,
+            cwd=self._home, env={**preload, **self._environment}, stdout=self._log, stderr=self._log,
             start_new_session=True, pass_fds=self._held,
         )  # fmt: skip
 

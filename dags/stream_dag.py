@@ -124,7 +124,6 @@ def build(stream: Stream, file: Path) -> DAG:
         params=_hour_params(stream),
         default_args={
             "owner": stream.owner or "transom",
-            "pool": POOL,
             # Retries are for crashes: a killed driver, a lost machine. A job with quarantined hours succeeds,
             # and a gate fails without a retry.
             "retries": 2,
@@ -142,6 +141,9 @@ def build(stream: Stream, file: Path) -> DAG:
                 stream_file=str(file),
                 script=job.script,
                 doc_md=job.doc,
+                # The other tasks are in Airflow's default pool: a gate never waits for an application, and the
+                # next application starts while it reads the ledger.
+                pool=POOL,
                 outlets=[asset for stage in job.stages for asset in outlets(stream, stage)],
             )
             for stage in job.stages:

@@ -168,8 +168,8 @@ class _LedgerOperator(BaseOperator):
         self.repair_window = repair_window
         self.waivers = tuple(waivers)
 
-    def judge(self, stage: str, context: Any) -> "GateResult":
-        """Evaluate the gate of a stage, log its warnings, and return its result."""
+    def judge(self, stages: Sequence[str], context: Any) -> list["GateResult"]:
+        """Evaluate the gates of stages, log their warnings, and return their results."""
         from transom.app.command_lines import submit
         from transom.app.freshness import stale_hours
         from transom.engine.gate import evaluate_gate
@@ -183,27 +183,36 @@ class _LedgerOperator(BaseOperator):
             f"{submit('run', self.stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
         )
         ledger, interval = Ledger(f"{lake()}/{self.stream}"), _run_interval(context)
-        stale: dict[str, list[datetime]] = {}
+        specification = None
         try:
-            stale = stale_hours(load(self.stream_file), ledger, stage, interval)
-        except (LakeError, SpecificationError) as error:
+            specification = load(self.stream_file)
+        except SpecificationError as error:
             LOG.warning("stale hours are not looked for: %s", error)
-        waivers = entries_of(self.waivers)
-        result = evaluate_gate(
-            ledger,
-            stage,
-            self.stream,
-            interval,
-            command,
-            self.repair_window,
-            waivers,
-            stale,
-            BUILT_IN,
-            OUTLETS.get(stage),
-        )
-        for warning in result.warnings:
-            LOG.warning(warning)
-        return result
+        results = []
+        for stage in stages:
+            stale: dict[str, list[datetime]] = {}
+            try:
+                if specification is not None:
+                    stale = stale_hours(specification, ledger, stage, interval)
+            except (LakeError, SpecificationError) as error:
+                LOG.warning("stale hours are not looked for: %s", error)
+            waivers = entries_of(self.waivers)
+            result = evaluate_gate(
+                ledger,
+                stage,
+                self.stream,
+                interval,
+                command,
+                self.repair_window,
+                waivers,
+                stale,
+                BUILT_IN,
+                OUTLETS.get(stage),
+            )
+            for warning in result.warnings:
+                LOG.warning(warning)
+            results.append(result)
+        return results
 
 
 class Gate(_LedgerOperator):
@@ -219,7 +228,7 @@ class Gate(_LedgerOperator):
         Raises:
             AirflowFailException: the gate has failures.
         """
-        result = self.judge(self.stage, context)
+        (result,) = self.judge([self.stage], context)
         for line in result.accepted:
             LOG.info(line)
         if result.failures:
@@ -280,7 +289,7 @@ class Report(_LedgerOperator):
         from transom.findings.store import select_findings
         from transom.ledger.ledger import Ledger
 
-        results = [self.judge(stage, context) for stage in self.stages]
+        results = self.judge(self.stages, context)
         root, interval = f"{lake()}/{self.stream}", _run_interval(context)
         lines = [result.summary for result in results]
         lines += [line for result in results for line in result.accepted]

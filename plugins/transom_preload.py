@@ -9,13 +9,16 @@ have the modules. Otherwise it imports nothing.
 from importlib import import_module
 
 from airflow.configuration import conf
+from airflow.sdk import Asset
 
 MODULES = (
     "airflow.dag_processing.dagbag",
     "airflow.providers.apache.spark.operators.spark_submit",
     "airflow.sdk.execution_time.task_runner",
-    # pyarrow imports it for the first array.
+    # pyarrow imports them for the first array.
     "pandas",
+    "pyarrow.pandas_compat",
+    "sqlglot",
     "transom.app.command_lines",
     "transom.app.freshness",
     "transom.engine.gate",
@@ -28,6 +31,8 @@ def preload() -> None:
     """Import the modules, and those that define the tables of each feature."""
     for name in MODULES:
         import_module(name)
+    # The first asset imports what the installed providers need to check a URI.
+    Asset("transom://stream/table")
     for feature in import_module("transom.features.registry").FEATURES:
         import_module(f"transom.features.{feature.name}.stage")
 

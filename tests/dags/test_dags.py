@@ -87,6 +87,15 @@ def test_submits_match_the_recorded_arguments_and_jobs_accept_them(dags: dict[st
     assert observed == json.loads(expected.read_text())
 
 
+@pytest.mark.parametrize("name", DAGS)
+def test_only_spark_applications_take_slots_of_the_pool(dags: dict[str, Any], name: str) -> None:
+    """A gate would wait for an application, or an application for a gate."""
+    by_pool: dict[str, set[str]] = {}
+    for task in dags[name].tasks:
+        by_pool.setdefault(task.pool, set()).add(type(task).__name__)
+    assert by_pool == {"transom": {"SubmitStage"}, "default_pool": {"Settle", "Gate", "Report"}}
+
+
 def test_page_of_a_dag_describes_its_stream() -> None:
     from stream_dag import build
     from transom.stream import load, parse

@@ -63,6 +63,26 @@ def test_report_lists_findings_of_the_interval_the_worst_first(
     ]
 
 
+def test_report_reads_stream_file_and_ledger_once_for_all_gates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transom import stream
+
+    load, opened, read = stream.load, [], []
+    monkeypatch.setattr(stream, "load", lambda file: read.append(file) or load(file))
+    create = Ledger.__init__
+    monkeypatch.setattr(Ledger, "__init__", lambda self, root: opened.append(root) or create(self, root))
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    hour = datetime(2015, 5, 17, 10, tzinfo=UTC)
+    context = {"params": {}, "run_id": "r", "dag_run": run_of(hour, hour + timedelta(hours=1))}
+    report = web_dag().get_task("report")
+    lines = execute(report, context)
+    assert [line.split()[0] for line in lines[: len(STAGES)]] == list(STAGES)
+    assert len(read) == 1
+    # The gates, and the summary of the run.
+    assert len(opened) == 2
+
+
 def test_report_summarises_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -193,6 +193,15 @@ def test_airflow_has_every_setting(resolved: dict[str, Any]) -> None:
         assert option in known[section]["options"], name
 
 
+def test_services_that_fork_load_plugins_when_they_start(resolved: dict[str, Any]) -> None:
+    name, services = "AIRFLOW__CORE__LAZY_LOAD_PLUGINS", dict(resolved["services"])
+    forking = {of: services.pop(of)["environment"] for of in ("scheduler", "dag-processor")}
+    assert {environment[name] for environment in forking.values()} == {"false"}
+    assert [of for of, service in services.items() if name in service.get("environment", {})] == []
+    # They have every setting of the others.
+    assert services["api-server"]["environment"].items() <= forking["scheduler"].items()
+
+
 def test_services_need_a_secret(resolved: dict[str, Any]) -> None:
     for name in ("api-server", "scheduler"):
         environment = resolved["services"][name]["environment"]

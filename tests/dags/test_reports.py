@@ -76,6 +76,7 @@ def test_report_reads_stream_file_and_ledger_once_for_all_gates(
     hour = datetime(2015, 5, 17, 10, tzinfo=UTC)
     context = {"params": {}, "run_id": "r", "dag_run": run_of(hour, hour + timedelta(hours=1))}
     report = web_dag().get_task("report")
+    read.clear()
     lines = execute(report, context)
     assert [line.split()[0] for line in lines[: len(STAGES)]] == list(STAGES)
     assert len(read) == 1

@@ -141,8 +141,8 @@ def build(stream: Stream, file: Path) -> DAG:
                 stream_file=str(file),
                 script=job.script,
                 doc_md=job.doc,
-                # The other tasks are in Airflow's default pool: a gate never waits for an application, and the
-                # next application starts while it reads the ledger.
+                # The other tasks are in Airflow's default pool: a gate never waits for an application, and
+                # the next application starts while the gate reads the ledger.
                 pool=POOL,
                 outlets=[asset for stage in job.stages for asset in outlets(stream, stage)],
             )

@@ -1,9 +1,9 @@
 """Import what tasks and the parsing of DAGs need, once, before a process forks for them.
 
-Each task, and each parsing of a DAG file, runs in a new process, a fork. With Airflow's default settings, each
-of them imports the same modules again, which takes longer than the work of a gate. With `[core]
-lazy_load_plugins = False`, scheduler and dag-processor import this module when they start, and their forks
-have the modules. Otherwise it imports nothing.
+Each task, and each parsing of a DAG file, runs in a fork. With Airflow's default settings, each fork imports
+the same modules again, which takes longer than the work of a gate. With `[core] lazy_load_plugins = False`,
+scheduler and dag-processor import this module when they start, and their forks have the modules. Otherwise it
+imports nothing.
 """
 
 from importlib import import_module

@@ -54,7 +54,7 @@ def test_every_task_follows_the_common_rules(dags: dict[str, Any], name: str) ->
     assert "transom" in dag.tags
     for task in dag.tasks:
         is_application = type(task).__name__ == "SubmitStage"
-        # A slot is for a Spark application. A gate that takes one waits for an application, or makes one wait.
+        # A slot is for a Spark application. A gate that takes one waits for one, or makes one wait.
         assert task.pool == ("transom" if is_application else "default_pool")
         assert task.retries == 2
         assert task.execution_timeout is not None

@@ -139,14 +139,14 @@ CASES = [
         "aggregates",
         "aggregates",
         "site",
-        set_to(count="count + if(level = 0, 2, 0)"),
+        {"wide_short_of_narrow": 1},
         {"wide_covers_narrow": 1},
     ),
     Case(
         "aggregates",
         "aggregates",
         "site",
-        set_to(max_most="max_most + if(level = 0, 1, 0)"),
+        {"narrow_beyond_wide": 1},
         {"wide_holds_extremes": 1},
     ),
     Case(

@@ -26,7 +26,8 @@ from transom.core.intervals import Interval, format_hour
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.tables_aggregates import aggregates_of
 from transom.features.aggregates.tables_granules import granules_of
-from transom.ledger.stage import PartitionFunction, StepRequest
+from transom.ledger.stage import CountingPartitionFunction, PartitionFunction, StepRequest
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
 from transom.storage.store import PinnedTables, Store, in_hours
 from transom.stream import Stream, load
@@ -73,21 +74,21 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     (granules,) = granules_of(request, blocks).tasks
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
     request = StepRequest(DataFrameTable(store, "granules", rows), targets, {BLOCK: []})
-    (reports,) = aggregates_of(request, blocks, stream).tasks
+    (reports,) = aggregates_of(request, blocks).tasks
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)
-    added = reports.frame.mapInArrow(_added(reports.compute, names), ddl)
+    added = reports.frame.mapInArrow(_added(reports.compute_counting, names), ddl)
     [row] = added.agg(*(F.sum(name).alias(name) for name in names)).collect()
     return [int(row[name]) for name in names]
 
 
-def _added(made: PartitionFunction | None, names: Sequence[str]) -> PartitionFunction:
+def _added(made: CountingPartitionFunction | None, names: Sequence[str]) -> PartitionFunction:
     """Return a function that adds up the rows of a task, as `totals_of` does."""
     assert made is not None
     columns = ["count", *(f"{figure}_{MEASURE}" for figure in ("values", "sum", "min", "max"))]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in made(batches):
+        for rows in made(batches, TaskCounters()):
             seconds = pc.divide(rows["window_end"].cast(pa.int64()), 1_000_000)
             sums = [pc.sum(rows[name]).as_py() or 0 for name in columns]
             row = [rows.num_rows, *sums, pc.sum(seconds).as_py()]

@@ -147,19 +147,22 @@ class StagedOutput:
 
     def _run(self, rows: DataFrame) -> None:
         """Run the tasks, and collect the aggregates of their rows, and their reports."""
+        # The report is a key: Spark sorts all rows before it aggregates text.
+        by = ("block", "hour", TASK, REPORT)
         # By task, as an attempt's report must replace that of another one.
-        by = ("block", "hour", TASK)
-        report = F.max(REPORT).alias(REPORT)
-        for row in aggregate_rows(self.step.metrics, rows, by, report).toArrow().to_pylist():
-            task, report_text = row.pop(TASK), row.pop(REPORT)
+        reports: dict[tuple[str, str], str] = {}
+        for row in aggregate_rows(self.step.metrics, rows, by).toArrow().to_pylist():
+            task, report = row.pop(TASK), row.pop(REPORT)
             if task is None:
                 self.aggregates.append(row)
-                continue
-            files, counted = json.loads(report_text)
+            else:
+                reports[row["block"], task] = report
+        for (block, _), report in sorted(reports.items()):
+            files, counted = json.loads(report)
             for path, hour, *sizes in files:
                 file = DataFile(path, None if hour is None else moment_of(hour), *sizes)
-                self.data_files.setdefault(row["block"], []).append(file)
-            self.counted.setdefault(row["block"], TaskCounters()).merge(TaskCounters.of_json(counted))
+                self.data_files.setdefault(block, []).append(file)
+            self.counted.setdefault(block, TaskCounters()).merge(TaskCounters.of_json(counted))
         for files in self.data_files.values():
             files.sort(key=lambda file: file.path)
         aggregated = sum(row["count"] for row in self.aggregates)
@@ -177,7 +180,8 @@ class StagedOutput:
         }
         rows = read_staged(self.store, self.table.name, columns, files)
         if self._by_hour:
-            number = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
+            # A regular expression for each row takes as long as to read it.
+            number = F.substring_index(F.substring_index(PART, "-", -1), ".", 1).cast("bigint")
             rows = rows.withColumn("hour", F.timestamp_seconds(number * 3600))
         return hash_rows(self.step, rows.drop(PART))
 
@@ -274,8 +278,3 @@ class TaskWriter:
             return pa.nulls(n, field.type)
 
         return pa.RecordBatch.from_arrays([column(field) for field in self._schema], schema=self._schema)
-
-
-def _file_report(file: DataFile) -> tuple[object, ...]:
-    hour = None if file.hour is None else number_of(file.hour)
-    return file.path, hour, file.rows, file.bytes, file.modified

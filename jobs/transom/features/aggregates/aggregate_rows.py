@@ -16,14 +16,17 @@ from transom.arrays.arrow import (
     int64s,
     overlaps_any,
 )
+from transom.arrays.sorted_index import SortedIndex
 from transom.core import rounding
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.aggregates.algorithm.distinct_count import AdaptiveSamples
 from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel, Windows
 from transom.features.aggregates.algorithm.linear_fit import FittedLines, Series
 from transom.features.aggregates.algorithm.rings import aged_mean, sums_of_rings
 from transom.features.aggregates.output_columns import hash_column
 from transom.features.aggregates.resolve import AggregateBlock, FitParams, Unit
+from transom.ledger.task_counters import TaskCounters
 
 AT_A_TIME = 2**17
 """The number of granules, of whole keys, over which windows slide at a time."""
@@ -45,15 +48,17 @@ class GranuleTask(ABC):
         self.block, self.ranges, self.incomplete = block, ranges, incomplete
         self.schema = block.schema(self.table_name)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(
+        self, batches: Iterable[pa.RecordBatch], counters: TaskCounters | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows. The batches contain all granules of their keys, or of their items."""
         table = concat_batches(batches)
         if table is not None:
-            yield from self.rows(table)
+            yield from self.rows(table, counters or TaskCounters())
 
     @abstractmethod
-    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of granules, in any order."""
+    def rows(self, table: pa.Table, counters: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of granules, in any order, and count faults."""
 
 
 class AggregateBuilder(GranuleTask):
@@ -61,7 +66,7 @@ class AggregateBuilder(GranuleTask):
 
     table_name = "aggregates"
 
-    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def rows(self, table: pa.Table, counters: TaskCounters) -> Iterator[pa.RecordBatch]:
         """As in `GranuleTask`."""
         block = self.block
         keys, firsts = encode_keys(table, list(block.key))
@@ -86,8 +91,12 @@ class AggregateBuilder(GranuleTask):
                 column: sample.part(start, start + len(part.key)) for column, sample in samples.items()
             }
             start += len(part.key)
+            narrow: Windows | None = None
             for number, level in enumerate(block.levels):
                 windows = part.windows(level, self.ranges, series)
+                if narrow is not None:
+                    count_contradictions(narrow, windows, counters)
+                narrow = windows
                 of_key = table.select(list(block.key)).take(pa.array(firsts[windows.key]))
                 window_start = windows.end - level.range
                 columns = {
@@ -103,6 +112,35 @@ class AggregateBuilder(GranuleTask):
                     "hour": hour_of_end(windows.end),
                 }
                 yield from build_batches(len(windows.key), columns, self.schema)
+
+
+def count_contradictions(narrow: Windows, wide: Windows, counters: TaskCounters) -> None:
+    """Count, by hour, windows that contradict the window of the next finer level with the same key and end.
+
+    `wide_short_of_narrow` is the maximum number of records that a window lacks. `narrow_beyond_wide` is the
+    number of windows whose extremes are exceeded.
+
+    Args:
+        narrow: the windows of the finer level.
+        wide: the windows of the coarser level, of the same granules.
+        counters: the counters to change.
+    """
+    if not len(narrow.key):
+        return
+    position = SortedIndex(narrow.key, narrow.end).first_after(wide.key, wide.end - 1)
+    position = np.minimum(position, len(narrow.key) - 1)
+    of_wide = np.flatnonzero((narrow.key[position] == wide.key) & (narrow.end[position] == wide.end))
+    of_narrow = position[of_wide]
+    hours = hour_of_end(wide.end[of_wide]) // HOUR_LENGTH
+    short = narrow.records[of_narrow] - wide.records[of_wide]
+    lacking = short > 0
+    counters.set_max("wide_short_of_narrow", hours[lacking], short[lacking])
+    beyond = np.zeros(len(hours), dtype=bool)
+    for name, inner in narrow.columns.items():
+        outer, known = wide.columns[name], inner.values[of_narrow] > 0
+        beyond |= known & (inner.minimum[of_narrow] < outer.minimum[of_wide])
+        beyond |= known & (inner.maximum[of_narrow] > outer.maximum[of_wide])
+    counters.add("narrow_beyond_wide", *np.unique(hours[beyond], return_counts=True))
 
 
 def _series(block: AggregateBlock, granules: Granules) -> dict[str | None, Series]:

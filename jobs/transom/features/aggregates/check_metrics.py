@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.check_builders import built_in
 from transom.features.aggregates.resolve import AggregateBlock
 from transom.ledger.check import Check
 from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
 
-ENDS_OUTSIDE = "(`window_end` <= `hour`) OR (`window_end` > `hour` + INTERVAL 1 HOUR)"
-"""Whether a window belongs to another hour."""
+ENDS_OUTSIDE = f"unix_micros(`window_end`) - unix_micros(`hour`) NOT BETWEEN 1 AND {HOUR_LENGTH}"
+"""Whether a window belongs to another hour. Spark adds an interval to a time more slowly than numbers."""
 ABSENT_IN_A_RING = "coalesce(array_min(`counts`), 0) < 1"
 """Whether an item is missing in a ring, and so not recurring."""
 

@@ -28,6 +28,7 @@ from transom.features.aggregates.algorithm.granules import WindowLevel
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import FieldType
+from transom.ledger.task_counters import TaskCounters
 from transom.spec.errors import did_you_mean
 from transom.spec.expressions.compiler import type_with_article
 from transom.spec.stream import Stream
@@ -60,9 +61,9 @@ class _Window(AggregateBuilder):
         fields = [field for field in self.schema if field.name not in ("hour", "level")]
         self.window_schema = pa.schema(fields)
 
-    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def rows(self, table: pa.Table, counters: TaskCounters) -> Iterator[pa.RecordBatch]:
         """Yield a row for each key, without the columns hour and level."""
-        for batch in super().rows(table):
+        for batch in super().rows(table, counters):
             widest = batch.filter(pc.equal(batch["level"], len(self.block.levels) - 1))
             yield widest.select(self.window_schema.names)
 

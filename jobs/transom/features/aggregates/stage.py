@@ -68,16 +68,17 @@ def _aggregates(stream: Stream, blocks: Blocks) -> TableStep:
     sum_checks, sum_metrics, sum_filters = column_checks(stream, measures_of_columns(blocks), "sums_exact")
     line_checks, line_metrics, line_filters = column_checks(stream, fitted, "lines_exact", "lines_of_two")
     rules = declared(stream, NAME)
-    unmet = {
-        rule.check.name: "NOT "
-        + row_meets(rule.every, aggregate_types(stream, judged_block(rule.block, blocks)))
-        for rule in rules
-        if rule.every is not None
-    }
+    shares, unmet = {}, {}
+    for rule in rules:
+        if rule.every is not None:
+            block = judged_block(rule.block, blocks)
+            met = row_meets(rule.every, aggregate_types(stream, block))
+            shares[rule.metric] = f"avg(CASE WHEN `block` = '{block}' THEN CAST({met} AS double) END)"
+            unmet[rule.check.name] = f"NOT {met}"
     return _step(
         stream, "aggregates", blocks,
         lambda block: InputRange(NAME, block.name, "granules", back=block.reach),
-        partial(_lazy("aggregates:aggregates_of"), stream=stream),
+        _lazy("aggregates:aggregates_of"),
         checks=(
             *built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0),
             *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
@@ -86,7 +87,8 @@ def _aggregates(stream: Stream, blocks: Blocks) -> TableStep:
             *sum_checks,
             *line_checks,
         ),
-        metrics={"ends_outside": rows_where(ENDS_OUTSIDE), **sum_metrics, **line_metrics},
+        metrics={"ends_outside": rows_where(ENDS_OUTSIDE), **shares, **sum_metrics, **line_metrics},
+        counters=("wide_short_of_narrow", "narrow_beyond_wide"),
         derived=counts(rules),
         failing_row_filters={"ends_inside_hour": ENDS_OUTSIDE, **sum_filters, **line_filters, **unmet},
     )  # fmt: skip

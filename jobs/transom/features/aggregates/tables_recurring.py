@@ -18,6 +18,7 @@ from transom.features.aggregates.algorithm.rings import recurring
 from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.tables_granules import select_events
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.ledger.task_counters import TaskCounters
 
 
 def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -53,7 +54,7 @@ class RecurringItems(GranuleTask):
 
     table_name = "recurring"
 
-    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def rows(self, table: pa.Table, counters: TaskCounters) -> Iterator[pa.RecordBatch]:
         """As in `GranuleTask`."""
         block, item = self.block, [*self.block.key, *self.block.item]
         codes, firsts = encode_keys(table, item)

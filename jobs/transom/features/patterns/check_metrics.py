@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.resolve import PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, LONGEST_WINDOW
 
-OUTSIDE_HOUR = "(`last_time` >= `hour` + INTERVAL 1 HOUR) OR (`last_time` < `start_time`)"
+OUTSIDE_HOUR = (
+    f"(unix_micros(`last_time`) - unix_micros(`hour`) >= {HOUR_LENGTH}) OR (`last_time` < `start_time`)"
+)
 """Whether an episode ends before its start or after its hour. A match is detected after its last record."""
 
 

@@ -7,9 +7,12 @@ stored.
 
 import importlib
 import os
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from transom.ledger.check import Check, MetricResult
@@ -18,18 +21,54 @@ if TYPE_CHECKING:
     from great_expectations.core.batch_definition import BatchDefinition
 
 
-def preload() -> None:
-    """Start to import Great Expectations, which takes seconds, in a thread while Java starts."""
+UNUSED = ("altair", "scipy.stats")
+"""Modules for plots and distributions, which Great Expectations imports first and no check here uses."""
+OPTIONAL = ("sqlalchemy", "pyspark.ml", "pyspark.sql.connect")
+"""Modules without which Great Expectations works: they are for data in databases and in Spark."""
+_LOCK = threading.Lock()
+
+
+class _Deferred(ModuleType):
+    """A stand-in for a module, which is imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+@contextmanager
+def _without_extras() -> Iterator[None]:
+    """Within the context, imports defer the modules in `UNUSED` and fail for those in `OPTIONAL`."""
+    extras: dict[str, ModuleType | None] = {name: _Deferred(name) for name in UNUSED}
+    extras |= dict.fromkeys(OPTIONAL)
+    extras = {name: module for name, module in extras.items() if name not in sys.modules}
+    # Python's way to make an import fail: None instead of a module.
+    sys.modules.update(extras)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name, module in extras.items():
+            if name in sys.modules and sys.modules[name] is module:
+                del sys.modules[name]
+
+
+def _great_expectations() -> Any:
+    """Import Great Expectations, without the half of its imports that no check here needs."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    threading.Thread(target=importlib.import_module, args=("great_expectations",), daemon=True).start()
+    with _LOCK, _without_extras():
+        return importlib.import_module("great_expectations")
+
+
+def preload() -> None:
+    """Start to import Great Expectations, which takes seconds, in a thread while Spark starts."""
+    threading.Thread(target=_great_expectations, daemon=True).start()
 
 
 @cache
 def _metrics() -> "BatchDefinition":
     """Return the source of tables of metrics; cached, as it costs as much as a validation."""
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    import great_expectations as gx
-
+    gx = _great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     return (
@@ -60,8 +99,7 @@ def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]
     ]
     if not values:
         return []
-    batches = _metrics()
-    import great_expectations as gx
+    batches, gx = _metrics(), _great_expectations()
     import pandas as pd
 
     bounds = [

@@ -1,5 +1,8 @@
 """The stages of a stream, as its features define them."""
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 from transom.core.partitions import SOURCE_STAGE
 from transom.ledger.stage import Stage
 from transom.spec.stream import Stream
@@ -11,7 +14,26 @@ def definition(stream: Stream, name: str) -> Stage:
     Raises:
         KeyError: no feature has the name.
     """
-    stage: Stage = stream.feature(name).definition(stream)
+    return _definition(_ById(stream), name)
+
+
+@dataclass(frozen=True)
+class _ById:
+    """A stream as a key of a cache: its blocks are dicts, which have no hash."""
+
+    stream: Stream
+
+    def __hash__(self) -> int:
+        return id(self.stream)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and self.stream is other.stream
+
+
+@lru_cache(maxsize=64)
+def _definition(of: _ById, name: str) -> Stage:
+    # A run needs each stage a dozen times, and compiles its conditions each time.
+    stage: Stage = of.stream.feature(name).definition(of.stream)
     return stage
 
 

@@ -7,7 +7,10 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from transom.app.audit import audit
 from transom.app.command_lines import submit
@@ -19,9 +22,10 @@ from transom.core.locations import spark_server, without_parameters
 from transom.core.terminal_log import terminal_log
 from transom.engine.evaluate_checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.storage.connect import ServerError, is_lost
+from transom.storage.connect import is_lost
 from transom.storage.fencing import RunSuperseded
-from transom.storage.session import session
+from transom.storage.session import session, use_utc
+from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.tables import LakeError, TableMismatch
 from transom.stream import Stream, StreamFile, load
 
@@ -131,11 +135,9 @@ def run(
         require_inputs(stages[0], stream, arguments.lake)
     except (ValueError, OSError) as error:
         sys.exit(f"{name}: {error}")
-    preload()
-    try:
-        spark = session(f"transom {name} {stream.name} {interval}", f"{name} {stream.name} {arguments.lake}")
-    except ServerError as error:
-        sys.exit(f"{name}: {error}")
+    use_utc()
+    key = f"{name} {stream.name} {arguments.lake}"
+    spark = SessionOnDemand(partial(_start, f"transom {name} {stream.name} {interval}", key))
     try:
         run_stages(
             spark, stream, interval,
@@ -143,7 +145,7 @@ def run(
             run_id=arguments.run_id, trigger=arguments.trigger, began=began, recompute=arguments.recompute,
         )  # fmt: skip
         if vars(arguments).get("audit"):
-            audit(stages, spark, stream, interval, root_of(arguments.lake, stream))
+            audit(stages, spark.get(), stream, interval, root_of(arguments.lake, stream))
     except DamagedInputsError as error:
         sys.exit("\n".join(f"{name}: {line}" for line in str(error).splitlines()))
     except (LandingError, LakeError, TableMismatch, RunSuperseded) as error:
@@ -166,6 +168,12 @@ def run(
         raise
     finally:
         spark.stop()
+
+
+def _start(name: str, key: str) -> SparkSession:
+    """Return the session of a run that has work, as `session`, while Great Expectations is imported."""
+    preload()
+    return session(name, key)
 
 
 def _first_line(error: Exception) -> str:

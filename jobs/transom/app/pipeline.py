@@ -24,6 +24,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of
 from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream
+from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.tables import one_line_message
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def select_stages(stream: Stream, names: Collection[str]) -> tuple[str, ...]:
 
 
 def run_stages(
-    spark: SparkSession,
+    spark: SparkSession | SessionOnDemand,
     stream: Stream,
     interval: Interval,
     *,
@@ -129,7 +130,7 @@ def run_stages(
 
 
 def _run_and_judge(
-    spark: SparkSession,
+    spark: SparkSession | SessionOnDemand,
     stage: str,
     stream: Stream,
     interval: Interval,

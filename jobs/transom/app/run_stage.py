@@ -32,6 +32,7 @@ from transom.findings import store as findings
 from transom.findings import sync
 from transom.ledger.ledger import Ledger, Run
 from transom.spec.stream import Stream
+from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, one_line_message
 
@@ -96,7 +97,7 @@ def run_chunk(stage: str, context: Context) -> Outcome:
     is_source = stage == SOURCE_STAGE
     steps = () if is_source else definition(stream, stage).steps
     store.create(*(Tables.of(stream) if is_source else [step.table for step in steps if step.outputs]))
-    start = time.monotonic()
+    start, session = time.monotonic(), store.session_seconds
     if is_source:
         outcome = ingest(store, ledger, stream, chunk, run_id, interval, recompute)
         # Stages that the stream no longer has do not run, so their rows are dropped here.
@@ -109,12 +110,15 @@ def run_chunk(stage: str, context: Context) -> Outcome:
             store, ledger, definition(stream, stage), chunk, stream.repair_window, run_id, waivers_of(stream),
             interval, stream.retention, shared_state(stream, stage), recompute,
         )  # fmt: skip
-    context.seconds[stage] = round(context.seconds.get(stage, 0.0) + time.monotonic() - start, 3)
+    session = store.session_seconds - session
+    spent = {"session": session, stage: time.monotonic() - start - session}
+    for phase, seconds in spent.items():
+        context.seconds[phase] = round(context.seconds.get(phase, 0.0) + seconds, 3)
     return outcome
 
 
 def run_stage(
-    spark: SparkSession,
+    spark: SparkSession | SessionOnDemand,
     stage: str,
     stream: Stream,
     interval: Interval,
@@ -156,7 +160,7 @@ def run_stage(
     for number, chunk in enumerate(chunks):
         # A chunk has its own id: its check results must not mix with those of another chunk on the same hour.
         name = run_id if len(chunks) == 1 else f"{run_id} {number}"
-        context = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
+        context = Context(Store(spark, root, ledger), ledger, stream, interval, name, chunk, seconds, recompute)
         total.add(run_chunk(stage, context))
         compact(ledger, stage)
     start = time.monotonic()
@@ -232,7 +236,7 @@ def sync_findings(
     nouns = {feature.name: feature.rows for feature in stream.features}
     noun = nouns.get(stage, "events")
     findings.sync_ledger_findings(ledger, stream.name, stage, stale, stream.built_in, noun)
-    removed = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
+    removed = findings.stages(ledger) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
     for name in removed:
         findings.sync_ledger_findings(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
     for feature in stream.features:

@@ -166,7 +166,7 @@ def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
     """Return what the last run left stale: the first intervals with the command, and the number of others."""
     intervals = [
         (finding.start_time, finding.end_time)
-        for finding in findings(ledger.root, kinds=["stale"])
+        for finding in findings(ledger, kinds=["stale"])
         if finding.stage == stage and finding.start_time and finding.end_time
     ]
     lines = [

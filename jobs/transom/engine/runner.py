@@ -212,6 +212,8 @@ class _StageRun:
 
     def run_step(self, step: TableStep, todo: Plan, snapshot: LedgerSnapshot, pins: PinnedTables) -> Outcome:
         """Compute and publish the targets of a plan."""
+        if not todo.targets:
+            return self._run_step(step, todo, snapshot, pins)
         with suited_to(self.store.spark, _input_rows(step, todo, snapshot)):
             return self._run_step(step, todo, snapshot, pins)
 

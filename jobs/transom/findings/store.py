@@ -21,7 +21,7 @@ from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
 from transom.ledger.ledger import Ledger
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.spec.feature import USUAL_PLACE, FindingOrder
-from transom.storage.tables import ATTEMPTS, Table, instant, literal, query, read_rows
+from transom.storage.tables import ATTEMPTS, Table, TableFolder, instant, literal, query, read_rows
 
 NAME = "findings"
 _BY_ID = attrgetter("finding_id")
@@ -29,7 +29,7 @@ _COLUMNS = tuple(field.name for field in fields(Finding))
 
 
 def findings(
-    root: str,
+    root: str | TableFolder,
     interval: Interval | None = None,
     kinds: Iterable[str] | None = None,
     order: Sequence[FindingOrder] = (),
@@ -37,7 +37,7 @@ def findings(
     """Return findings, the worst first. There may be millions of alerts.
 
     Args:
-        root: the stream's folder in the lake.
+        root: the stream's folder in the lake, or its tables.
         interval: if given, only findings that its hours reported, and those that belong to no hour. Hours
             from the first hour of a finding to its last hour or its end count as reporting it.
         kinds: the kinds to return. Default: all.
@@ -88,14 +88,14 @@ def count_findings(root: str, interval: Interval | None = None) -> int:
     return sum(row["count"] for row in rows)
 
 
-def stages(root: str) -> set[str]:
-    """Return the stages with findings."""
+def stages(root: str | TableFolder) -> set[str]:
+    """Return the stages with findings; `root` as of `findings`."""
     return {row["stage"] for row in _ask(root, "SELECT DISTINCT stage FROM t")}
 
 
-def _ask(root: str, sql: str) -> list[dict[str, Any]]:
+def _ask(root: str | TableFolder, sql: str) -> list[dict[str, Any]]:
     try:
-        table = DeltaTable(f"{root}/{NAME}")
+        table = (TableFolder(root) if isinstance(root, str) else root).open(NAME)
     except TableNotFoundError:
         return []
     rows: list[dict[str, Any]] = query(table, sql).to_pylist()

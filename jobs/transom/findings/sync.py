@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import READABLE
@@ -84,8 +84,10 @@ def _consistent(ledger: Ledger, source: FindingSource) -> tuple[LedgerSnapshot, 
     """
     while True:
         snapshot = ledger.snapshot([source.stage])
-        uri = f"{ledger.root}/{source.table}"
-        rows = DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
+        try:
+            rows = ledger.open(source.table)
+        except TableNotFoundError:
+            rows = None
         if ledger.snapshot([source.stage]) is snapshot:
             return snapshot, rows
 

@@ -78,7 +78,7 @@ class Ledger(TableFolder):
 
     def _snapshot(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
         # Reading years of hours takes a second, and a run needs several snapshots.
-        key = None if stages is None else tuple(stages)
+        key = None if stages is None else tuple(sorted(stages))
         version, snapshot = self._snapshots.get(key, (-1, LedgerSnapshot({})))
         if version != table.version():
             where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
@@ -172,8 +172,10 @@ class Ledger(TableFolder):
             merge = merge.when_matched_delete(f"s.status = '{DELETED}'")
             merge.when_matched_update_all().when_not_matched_insert_all().execute()
             for key, (known, snapshot) in self._snapshots.items():
-                if known == version == table.version() - 1 and (key is None or stage in key):
-                    self._snapshots[key] = table.version(), snapshot.updated(states)
+                if known == version == table.version() - 1:
+                    # The commit changes only this stage.
+                    concerned = key is None or stage in key
+                    self._snapshots[key] = table.version(), snapshot.updated(states) if concerned else snapshot
             return table.version() + tokens_from(table)
 
         return retry(commit)

@@ -80,6 +80,12 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame([], from_arrow_schema(rows.schema, prefer_timestamp_ntz=False))
 
 
+def use_utc() -> None:
+    """Set the time zone of the process to UTC."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+
+
 def session(name: str, key: str | None = None) -> SparkSession:
     """Return the Spark session of a job, with UTC as the time zone of Spark and of the process.
 
@@ -92,8 +98,7 @@ def session(name: str, key: str | None = None) -> SparkSession:
     Raises:
         ServerError: as of `connect`.
     """
-    os.environ["TZ"] = "UTC"
-    time.tzset()
+    use_utc()
     if url := spark_server():
         return connect(url, key or name, REQUIRED, FOR_FEW_ROWS)
     builder = SparkSession.builder.appName(name)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
 from transom.storage.fencing import Claim, RunSuperseded, last_token
 from transom.storage.session import frame_of
+from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
 
 CONFLICTS = (
@@ -149,11 +150,29 @@ class Write:
 
 
 class Store(TableFolder):
-    """The Delta tables of one stream under `root`."""
+    """The Delta tables of one stream under `root`.
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
-        super().__init__(root)
-        self.spark = spark
+    Args:
+        spark: the session.
+        root: the folder of the tables.
+        beside: as of `TableFolder`.
+    """
+
+    def __init__(
+        self, spark: SparkSession | SessionOnDemand, root: str, beside: TableFolder | None = None
+    ) -> None:
+        super().__init__(root, beside)
+        self._spark = spark
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session; it may be created here, so only code that has work reads it."""
+        return self._spark.get() if isinstance(self._spark, SessionOnDemand) else self._spark
+
+    @property
+    def session_seconds(self) -> float:
+        """How long the creation of the session took, if a run created it on demand."""
+        return self._spark.seconds if isinstance(self._spark, SessionOnDemand) else 0.0
 
     def uri(self, table: str) -> str:
         """Return the URI or absolute path of a table; the working folder of an executor may differ."""

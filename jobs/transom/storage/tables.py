@@ -180,10 +180,15 @@ def retry(commit: Callable[[], T], conflict: type[Exception] = CommitFailedError
     return commit()
 
 
-def create(root: str, table: Table) -> DeltaTable:
+def create(root: str, table: Table, opened: DeltaTable | None = None) -> DeltaTable:
     """Open a table; create it if it does not exist, and add missing columns and properties.
 
     Several runs may do this at the same time.
+
+    Args:
+        root: the folder of the table.
+        table: the description.
+        opened: the table if it is already open; it is updated.
 
     Raises:
         LakeError: the lake cannot be read or written.
@@ -192,7 +197,7 @@ def create(root: str, table: Table) -> DeltaTable:
     uri = f"{root}/{table.name}"
     try:
         # Another run may change the table after it is opened, perhaps in the same way.
-        return retry(partial(_create, uri, table))
+        return retry(partial(_create, uri, table, opened))
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {uri} cannot be opened or created: {one_line_message(error)}") from error
 
@@ -204,13 +209,13 @@ def one_line_message(error: Exception) -> str:
     return " ".join(" ".join(lines).split()) or type(error).__name__
 
 
-def _create(uri: str, table: Table) -> DeltaTable:
+def _create(uri: str, table: Table, opened: DeltaTable | None) -> DeltaTable:
     schema = Schema.from_arrow(table.arrow_schema())
     properties = TABLE_PROPERTIES if "hour" in table.partition else SHORT_LOG
     if table.unsearched:
         properties = properties | NO_BOUNDS
     try:
-        existing = DeltaTable(uri)
+        existing = _latest(uri, opened)
     except TableNotFoundError:
         return DeltaTable.create(
             uri, schema, mode="ignore", partition_by=list(table.partition), configuration=properties
@@ -230,6 +235,15 @@ def _create(uri: str, table: Table) -> DeltaTable:
     if properties.items() - existing.metadata().configuration.items():
         existing.alter.set_table_properties(properties)
     return existing
+
+
+def _latest(uri: str, opened: DeltaTable | None) -> DeltaTable:
+    """Return the latest version of a table: `opened`, updated, if it is given."""
+    if opened is None:
+        return DeltaTable(uri)
+    # An update takes a tenth of the time of reading the whole log.
+    opened.update_incremental()
+    return opened
 
 
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
@@ -287,22 +301,23 @@ def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str
 
 
 class TableFolder:
-    """The tables of a stream in the folder `root`; each is opened once."""
+    """The tables of a stream in the folder `root`; each is opened once.
 
-    def __init__(self, root: str) -> None:
+    Args:
+        root: the folder.
+        beside: another object for the same folder; both share their open tables.
+    """
+
+    def __init__(self, root: str, beside: "TableFolder | None" = None) -> None:
         self.root = root
-        self._opened: dict[str, DeltaTable] = {}
+        self._opened: dict[str, DeltaTable] = {} if beside is None else beside._opened
 
     def create(self, *tables: Table) -> None:
         """Create tables that do not exist, and add missing columns."""
         for table in tables:
-            self._opened[table.name] = create(self.root, table)
+            self._opened[table.name] = create(self.root, table, self._opened.get(table.name))
 
     def open(self, name: str) -> DeltaTable:
         """Return the latest version of a table; the next call may update the same object."""
-        # A run opens tables dozens of times. An update takes a tenth of the time of reading the whole log.
-        if name in self._opened:
-            self._opened[name].update_incremental()
-        else:
-            self._opened[name] = DeltaTable(f"{self.root}/{name}")
+        self._opened[name] = _latest(f"{self.root}/{name}", self._opened.get(name))
         return self._opened[name]

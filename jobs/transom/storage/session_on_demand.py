@@ -1,0 +1,38 @@
+"""The Spark session of a job, created when a stage first has work.
+
+An hour with nothing to do needs none.
+"""
+
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+
+class SessionOnDemand:
+    """A session that is created when it is first needed.
+
+    Args:
+        create: creates the session.
+
+    Attributes:
+        seconds: how long the creation took; 0 if there is no session yet.
+    """
+
+    def __init__(self, create: Callable[[], SparkSession]) -> None:
+        self.seconds = 0.0
+        self._create = create
+        self._session: SparkSession | None = None
+
+    def get(self) -> SparkSession:
+        """Return the session; create it if it does not exist."""
+        if self._session is None:
+            start = time.monotonic()
+            self._session = self._create()
+            self.seconds = time.monotonic() - start
+        return self._session
+
+    def stop(self) -> None:
+        """Stop the session if it exists."""
+        if self._session is not None:
+            self._session.stop()

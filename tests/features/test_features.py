@@ -5,10 +5,13 @@ import json
 import os
 import pickle
 import subprocess
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -29,6 +32,7 @@ from transom.spec import loader
 from transom.spec.errors import SpecificationError
 from transom.spec.feature import Feature
 from transom.spec.stream import Stream
+from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.tables import Table, read_rows
 from transom.stream import parse
 
@@ -117,6 +121,14 @@ def test_name_of_a_key_column_is_refused_if_a_table_of_the_feature_has_it(featur
             feature.definition(parse(spec | {feature.name: {"failed": block}}))
 
 
+def counting(open_table: Callable[..., None], opened: Counter[str]) -> Callable[..., None]:
+    def counted(table: DeltaTable, uri: str, *arguments: Any, **named: Any) -> None:
+        opened[uri] += 1
+        open_table(table, uri, *arguments, **named)
+
+    return counted
+
+
 def test_feature_of_the_tests_is_parsed_computed_checked_and_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +151,15 @@ def test_feature_of_the_tests_is_parsed_computed_checked_and_reported(
     result = {finding.kind: finding for finding in findings(f"{lake}/toy")}
     assert result["crowd"].title == "toy: a crowd of 10.0.0.1"
     assert "the rule: no crowd has more than three events" in result["check_failed"].evidence
+
+    # Nothing is left to do: no session is needed, and only `files` is opened twice,
+    # the second time at the version that the run reads.
+    opened = Counter[str]()
+    monkeypatch.setattr(DeltaTable, "__init__", counting(DeltaTable.__init__, opened))
+    none = SessionOnDemand(Mock(side_effect=AssertionError("a session was created")))
+    again = run_stages(none, stream, Interval(hour(0), hour(2)), lake=lake, command="run")
+    assert [gate.passed for gate in again] == [True, False]
+    assert {uri for uri, times in opened.items() if times > 1} == {f"{lake}/toy/files"}
 
 
 def test_feature_of_the_tests_is_described_and_validated() -> None:

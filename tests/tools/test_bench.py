@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command
-from bench import aims, between, framing, published, scans, table, updates, version
+from bench import aims, between, framing, published, scans, stages, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATES as STEADY
 from bench.hour import JOBS, _stream
 from bench.ingest import in_turn
 from bench.levels import FRAMES, levels_of
 from bench.measure import Failed, run
-from transom.stream import load
+from transom.features.registry import STAGES
+from transom.stream import load, parse
 
 INGEST = {"bench": "ingest", "log": "zeek", "layout": "plain", "lines": 10, "cpu_s": 9.5, "peak_mib": 700}
 AGGREGATE = {"bench": "aggregate", "log": "zeek", "events": 10, "cold": 9.0, "peak_mib": 800}
@@ -255,6 +256,21 @@ def test_each_variant_is_first_in_turn() -> None:
 @pytest.mark.parametrize("way", JOBS)
 def test_stream_of_an_hour_is_valid(way: str, tmp_path: Path) -> None:
     assert load(_stream(way, tmp_path)).submit == way
+
+
+def test_stream_of_all_stages_has_every_stage() -> None:
+    assert parse(stages.spec()).stages == STAGES
+
+
+def test_hours_of_all_stages_are_judged_and_shown_with_their_counts(tmp_path: Path) -> None:
+    counts = {"jobs": 23, "executions": 19, "opened": 30, "java_cpu_s": 7.5, "driver_cpu_s": 6.5}
+    both = [
+        {"bench": "stages", "who": "first hour of 120, transom", "seconds": 13.0, **counts},
+        {"bench": "idle", "who": f"{stages.COLD}, transom", "seconds": 6.0, "cpu_s": 8.0},
+    ]
+    lines = table.written(both, tmp_path).splitlines()
+    assert "| first hour of 120, transom | 13.0 | under 12 s | no | 23 | 19 | 30 | 7.5 | 6.5 |  |  |" in lines
+    assert f"| {stages.COLD}, transom | 6.0 | under 7 s | yes |  |  |  |  |  |  | 8.0 |" in lines
 
 
 def test_levels_are_added_to_existing_ones() -> None:

@@ -155,6 +155,22 @@ def hour(rows: Sequence[Row]) -> str:
     return text
 
 
+def stages(rows: Sequence[Row]) -> str:
+    """Return a table with a line per hour and checkout; of an hour with nothing to do, too."""
+    counts = ("jobs", "executions", "opened", "java_cpu_s", "driver_cpu_s", "workers_cpu_s")
+    return _table(
+        ["what", "s", "aim", "met", "Spark jobs", "SQL executions", "tables opened", "CPU s of Java",
+         "of the driver", "of workers", "of all"],
+        [
+            [
+                row["who"], row["seconds"], *_judgement(row)[1:], *(row.get(name) for name in counts),
+                row.get("cpu_s"),
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
 def trial(rows: Sequence[Row]) -> str:
     """Return a table with a line for the command."""
     return _table(
@@ -303,6 +319,8 @@ SECTIONS = {
     "flat": flat,
     "year": year,
     "hour": hour,
+    "stages": stages,
+    "idle": stages,
     "try": trial,
     "widen": widen,
     "between": between,

@@ -22,8 +22,10 @@ HEADS = {
     "cpu_s": "CPU, s",
     "data_rows": "rows read",
     "delay_min": "mean delay, minutes",
+    "driver_cpu_s": "of the driver, CPU s",
     "error": "mean error",
     "init_s": "init, s",
+    "java_cpu_s": "of Java, CPU s",
     "kept": "state, rows",
     "kept_bytes": "state, MiB",
     "layout": "files",
@@ -31,6 +33,7 @@ HEADS = {
     "ledger_rows": "rows of the ledger",
     "met": "aim met",
     "most": "largest error",
+    "opened": "tables opened",
     "other_rows": "rows of the tables' logs",
     "peak_mib": "peak memory, MiB",
     "per_second": "records a second",
@@ -47,6 +50,7 @@ HEADS = {
     "to_week": "to the week's",
     "who": "way",
     "whole_s": "to its end, s",
+    "workers_cpu_s": "of workers, CPU s",
 }
 """Heads of columns whose names are not clear enough."""
 Row = Mapping[str, Any]

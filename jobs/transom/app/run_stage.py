@@ -160,7 +160,8 @@ def run_stage(
     for number, chunk in enumerate(chunks):
         # A chunk has its own id: its check results must not mix with those of another chunk on the same hour.
         name = run_id if len(chunks) == 1 else f"{run_id} {number}"
-        context = Context(Store(spark, root, ledger), ledger, stream, interval, name, chunk, seconds, recompute)
+        store = Store(spark, root, ledger)
+        context = Context(store, ledger, stream, interval, name, chunk, seconds, recompute)
         total.add(run_chunk(stage, context))
         compact(ledger, stage)
     start = time.monotonic()

@@ -174,8 +174,8 @@ class Ledger(TableFolder):
             for key, (known, snapshot) in self._snapshots.items():
                 if known == version == table.version() - 1:
                     # The commit changes only this stage.
-                    concerned = key is None or stage in key
-                    self._snapshots[key] = table.version(), snapshot.updated(states) if concerned else snapshot
+                    new = snapshot.updated(states) if key is None or stage in key else snapshot
+                    self._snapshots[key] = table.version(), new
             return table.version() + tokens_from(table)
 
         return retry(commit)

@@ -2,7 +2,7 @@
 
 Usage: spark-submit counted_run.py RESULT LAKE STREAM HOUR...
 
-It uses nothing of transom that older commits lack, so that they can be measured beside this one.
+It uses nothing of transom that older commits lack, so that they can be measured with it, too.
 """
 
 import json

@@ -36,3 +36,11 @@ class SessionOnDemand:
         """Stop the session if it exists."""
         if self._session is not None:
             self._session.stop()
+
+
+AnySession = SparkSession | SessionOnDemand
+
+
+def session_of(spark: AnySession) -> SparkSession:
+    """Return a session; create it if it is on demand and does not exist."""
+    return spark.get() if isinstance(spark, SessionOnDemand) else spark

@@ -36,7 +36,7 @@ from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
 from transom.storage.fencing import Claim, RunSuperseded, last_token
 from transom.storage.session import frame_of
-from transom.storage.session_on_demand import SessionOnDemand
+from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
 from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
 
 CONFLICTS = (
@@ -150,28 +150,20 @@ class Write:
 
 
 class Store(TableFolder):
-    """The Delta tables of one stream under `root`.
+    """The Delta tables of one stream under `root`; `beside` is as of `TableFolder`."""
 
-    Args:
-        spark: the session.
-        root: the folder of the tables.
-        beside: as of `TableFolder`.
-    """
-
-    def __init__(
-        self, spark: SparkSession | SessionOnDemand, root: str, beside: TableFolder | None = None
-    ) -> None:
+    def __init__(self, spark: AnySession, root: str, beside: TableFolder | None = None) -> None:
         super().__init__(root, beside)
         self._spark = spark
 
     @cached_property
     def spark(self) -> SparkSession:
         """The session; it may be created here, so only code that has work reads it."""
-        return self._spark.get() if isinstance(self._spark, SessionOnDemand) else self._spark
+        return session_of(self._spark)
 
     @property
     def session_seconds(self) -> float:
-        """How long the creation of the session took, if a run created it on demand."""
+        """Seconds that the creation of the session took, if a run created it on demand."""
         return self._spark.seconds if isinstance(self._spark, SessionOnDemand) else 0.0
 
     def uri(self, table: str) -> str:

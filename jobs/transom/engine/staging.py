@@ -253,6 +253,7 @@ class TaskWriter:
                 file.rows,
                 file.bytes,
                 file.modified,
+                file.stats,
             )
             for file in writer.close()
         ]

@@ -7,9 +7,10 @@ run is killed, no reader sees its files.
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from pyarrow import fs
 
 from transom.core.concurrency import ordered_map
 from transom.core.intervals import moment_of
+from transom.storage.column_stats import ColumnStats, column_stats
 from transom.storage.filesystem import resolve_filesystem
 
 FLUSH_BYTES = 64 * 2**20
@@ -40,6 +42,7 @@ class DataFile:
         rows: the number of its rows.
         bytes: its size in bytes.
         modified: the time of writing by the clock of the file system, in milliseconds since the epoch.
+        stats: the statistics of its columns.
     """
 
     path: str
@@ -47,6 +50,7 @@ class DataFile:
     rows: int
     bytes: int
     modified: int
+    stats: ColumnStats = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -107,8 +111,8 @@ class DataFileWriter:
         self._time_column, self._threads, self._partition = time_column, threads, partition
         self._buffers: dict[int | None, list[pa.RecordBatch]] = {}
         self._buffered_bytes = 0
-        # By hour since the epoch; by None if rows are not split.
-        self._files: dict[int | None, tuple[str, pq.ParquetWriter]] = {}
+        # By hour since the epoch; by None if rows are not split. Each has a list that receives its metadata.
+        self._files: dict[int | None, tuple[str, pq.ParquetWriter, list[pq.FileMetaData]]] = {}
         self._rows: dict[int | None, int] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -124,7 +128,8 @@ class DataFileWriter:
 
     def _open(self, schema: pa.Schema) -> None:
         omitted = self._time_column if self._partition else None
-        self._schema = pa.schema([field for field in schema if field.name != omitted])
+        self._schema = pa.schema([column for column in schema if column.name != omitted])
+        self._encodings = _encodings(self._schema)
         self._system, self._root = resolve_filesystem(self._table)
         self._system.create_dir(f"{self._root}/{self._folder}")
 
@@ -138,9 +143,16 @@ class DataFileWriter:
     def _write(self, hour: int | None, batches: list[pa.RecordBatch]) -> None:
         if hour not in self._files:
             path = f"{self._folder}/{self._name}{'' if hour is None else f'-{hour}'}.parquet"
-            file = f"{self._root}/{path}"
-            writer = pq.ParquetWriter(file, self._schema, filesystem=self._system, store_schema=False)
-            self._files[hour] = path, writer
+            metadata: list[pq.FileMetaData] = []
+            writer = pq.ParquetWriter(
+                f"{self._root}/{path}",
+                self._schema,
+                filesystem=self._system,
+                store_schema=False,
+                metadata_collector=metadata,
+                **self._encodings,
+            )
+            self._files[hour] = path, writer, metadata
         rows = pa.Table.from_batches(batches, self._schema)
         self._files[hour][1].write_table(rows)
         self._rows[hour] = self._rows.get(hour, 0) + rows.num_rows
@@ -148,11 +160,41 @@ class DataFileWriter:
     def close(self) -> Iterator[DataFile]:
         """Close the files, and yield them."""
         self._flush()
-        for number, (path, writer) in sorted(self._files.items()):
+        for number, (path, writer, metadata) in sorted(self._files.items()):
             writer.close()
             file = self._system.get_file_info(f"{self._root}/{path}")
-            hour = None if number is None else moment_of(number)
-            yield DataFile(path, hour, self._rows[number], file.size, file.mtime_ns // 1_000_000)
+            hour, modified = None if number is None else moment_of(number), file.mtime_ns // 1_000_000
+            stats = column_stats(metadata[0])
+            yield DataFile(path, hour, self._rows[number], file.size, modified, stats)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Return the encodings of columns: differences for whole numbers and times, a dictionary for texts.
+
+    Both are faster to write and smaller than Arrow's default, a dictionary for every column.
+    """
+    columns = {path: kind for column in schema for path, kind in _leaves(column.name, column.type)}
+    whole = {
+        path
+        for path, kind in columns.items()
+        if path in schema.names and (pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
+    }
+    others = [path for path, kind in columns.items() if path not in whole and not pa.types.is_floating(kind)]
+    return {"use_dictionary": others, "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED")}
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the paths in Parquet's schema of the values in a column, and their types."""
+    if pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_struct(kind):
+        for member in kind:
+            yield from _leaves(f"{path}.{member.name}", member.type)
+    else:
+        yield path, kind
 
 
 def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:

@@ -32,6 +32,7 @@ from pyspark.sql.types import StructType
 from transom.core.partitions import PartitionKey
 from transom.core.path_pattern import split_scheme
 from transom.storage import driver_io as small
+from transom.storage.column_stats import ColumnStats
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
 from transom.storage.fencing import Claim, RunSuperseded, last_token
@@ -210,7 +211,7 @@ class Store(TableFolder):
         rows = write.rows() if callable(write.rows) and data_files is None else write.rows
         try:
             if data_files is not None:
-                written = self._commit(name, claim, _adder(data_files, write.hours))
+                written = self._commit(name, claim, _adder(write.table, data_files, write.hours))
             elif self._fits_driver(write, shared):
                 if isinstance(rows, DataFrame):
                     schema = write.table.arrow_schema()
@@ -273,12 +274,12 @@ def _overwriter(rows: pa.Table, predicate: str) -> Callable[[DeltaTable, CommitP
 
 
 def _adder(
-    data_files: Sequence[DataFile], hours: Iterable[datetime]
+    of: Table, data_files: Sequence[DataFile], hours: Iterable[datetime]
 ) -> Callable[[DeltaTable, CommitProperties], None]:
     # Partitions are compared as times, not as texts.
     replaced = [("hour", "in", [_partition_value(hour) for hour in sorted(hours)])]
     return lambda table, fence: table.create_write_transaction(
-        [_add_action(file) for file in data_files],
+        [_add_action(file, {} if of.unsearched else file.stats) for file in data_files],
         "overwrite",
         table.schema(),
         ["hour"],
@@ -287,7 +288,7 @@ def _adder(
     )
 
 
-def _add_action(part: DataFile) -> AddAction:
+def _add_action(part: DataFile, stats: ColumnStats) -> AddAction:
     assert part.hour is not None
     return AddAction(
         path=part.path,
@@ -295,8 +296,7 @@ def _add_action(part: DataFile) -> AddAction:
         partition_values={"hour": _partition_value(part.hour)},
         modification_time=part.modified,
         data_change=True,
-        # Bounds of columns would help readers little: they find an hour by its partition.
-        stats=json.dumps({"numRecords": part.rows}),
+        stats=json.dumps({"numRecords": part.rows, **stats}),
     )
 
 

@@ -38,8 +38,8 @@ def zeek(files: str) -> str:
     lacking = ", ".join(f"NULL::{kind} AS {name}" for name, kind in list(ZEEK.items())[-2:])
     return f"""SELECT make_timestamp(round((ts + coalesce(duration, 0)) * 1000000)::BIGINT) AS event_time,
         * EXCLUDE (ts), {lacking}
-        FROM read_csv('{files}', columns = {{{columns}}}, delim = '\t', header = false, skip = {HEADER}, auto_detect = false,
-        quote = '', escape = '', nullstr = '-')"""
+        FROM read_csv('{files}', columns = {{{columns}}}, delim = '\t', header = false, skip = {HEADER},
+        auto_detect = false, quote = '', escape = '', nullstr = '-')"""
 
 
 def main(form: str, files: str, folder: str) -> None:

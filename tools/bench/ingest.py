@@ -1,7 +1,8 @@
-"""Ingest: transom's stage and Spark's own scan of the same files, each in its own process."""
+"""Ingest: transom's stage, and Spark and DuckDB that only read and write, each in its own process."""
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,7 +19,9 @@ from transom.core.intervals import format_hour
 from transom.ledger.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
-PEER = Path(__file__).with_name("peer_ingest.py")
+PEER, DUCK = (Path(__file__).with_name(name) for name in ("peer_ingest.py", "duck_ingest.py"))
+SLOWER = 2.5
+"""The aim against DuckDB: how many times as long ingest may take."""
 LAYOUTS = ("hourly", "plain")
 LEVELS = "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES, 5 MINUTES"
 MEASURES = {"zeek": ("orig_h", "orig_bytes"), "apache": ("client", "bytes")}
@@ -98,31 +101,40 @@ def spark(case: Case, cache: Path, table: Path, *options: str) -> Measured:
     return run(spark_submit(PEER, case.name, case.files(cache), table, *options), case.folder / "spark.log")
 
 
-def figures(table: Path, name: str) -> tuple[Any, ...]:
+def duck(case: Case, cache: Path, folder: Path) -> Measured:
+    """Run DuckDB."""
+    return run([sys.executable, DUCK, case.name, case.files(cache), folder], case.folder / "duckdb.log")
+
+
+def figures(files: Sequence[str], name: str) -> tuple[Any, ...]:
     """Return values that must be equal: events, hours, the sums of a column and of times, distinct keys."""
     key, measured = MEASURES[name]
     rows = duckdb.execute(
         f"SELECT count(*), count(DISTINCT date_trunc('hour', event_time)), sum({measured})::HUGEINT, "
         f"sum(epoch_us(event_time))::HUGEINT, count(DISTINCT {key}) FROM read_parquet(?)",
-        [DeltaTable(str(table)).file_uris()],
+        [files],
     ).fetchall()
     found: tuple[Any, ...] = rows[0]
     return found
 
 
-def agree(case: Case, lake: Path, table: Path) -> None:
+def agree(case: Case, lake: Path, files: Sequence[str]) -> None:
     """Check that both ways do the same work.
 
+    Args:
+        files: the files that the other way has written.
+
     Raises:
-        Failed: the tables contain different events.
+        Failed: the files contain other events.
     """
-    ours, theirs = figures(lake / "drawn" / "events", case.name), figures(table, case.name)
+    own = DeltaTable(str(lake / "drawn" / "events")).file_uris()
+    ours, theirs = (figures(of, case.name) for of in (own, files))
     if ours != theirs:
-        raise Failed(f"{case.name} {case.layout}: transom has {ours}, Spark {theirs}")
+        raise Failed(f"{case.name} {case.layout}: transom has {ours}, the other way {theirs}")
 
 
 def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Yield rows for a log in both layouts: by transom, and by Spark with and without a shuffle."""
+    """Yield rows for a log in both layouts: by transom, Spark with and without a shuffle, and DuckDB."""
     for layout in LAYOUTS:
         folder = cache / "ingest" / f"{name}-{layout}-{count}"
         case, table = Case(name, layout, count, folder), folder / "spark"
@@ -131,6 +143,7 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
             "transom": partial(transom, case, cache),
             "spark, shuffled by hour": partial(spark, case, cache, table, "--shuffle"),
             "spark": partial(spark, case, cache, table),
+            "duckdb": partial(duck, case, cache, folder / "duckdb"),
         }
         seen: dict[str, list[Measured]] = {who: [] for who in ways}
         for number in range(repetitions):
@@ -138,7 +151,9 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
             for who in in_turn(list(ways), number):
                 seen[who].append(ways[who]())
                 if who != "transom" and seen["transom"]:
-                    agree(case, case.lake, table)
+                    parquet = map(str, (folder / "duckdb").glob("*/*.parquet"))
+                    written = parquet if who == "duckdb" else DeltaTable(str(table)).file_uris()
+                    agree(case, case.lake, list(written))
         for who, runs in seen.items():
             yield {
                 "bench": "ingest", "log": name, "layout": layout, "lines": count, "who": who,
@@ -147,7 +162,8 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
                 "phases": _phases(case.lake) if who == "transom" else None,
                 "all": [asdict(one) for one in runs],
             }  # fmt: skip
-        shutil.rmtree(table, ignore_errors=True)
+        for of_peer in (table, folder / "duckdb"):
+            shutil.rmtree(of_peer, ignore_errors=True)
 
 
 def in_turn(ways: Sequence[str], number: int) -> Sequence[str]:

@@ -6,17 +6,21 @@ one. A quote that is open at the end of its line would extend into later lines, 
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from transom.formats.lines import MARK, any_contains, join_lines
+from transom.formats.lines import MARK, any_contains, joined
 from transom.formats.parser import ParsedRecords, Parser, run_starts
 from transom.formats.record_format import BLANKS, RecordFormat
 from transom.formats.rejections import Int64s, Mask, Rejections, mask, take_indices
+from transom.formats.typed_columns import FALSE, TRUE, value_types
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
 """An escaped character of Zeek's separator."""
@@ -133,10 +137,12 @@ class Separated:
         selected: Collection[str] | None,
         unset: str,
         refused: Rejections,
+        types: Mapping[str, pa.DataType] = MappingProxyType({}),
     ) -> dict[str, pa.Array]:
         """Return the values of lines, a column for each name.
 
         Values are null in lines that are refused, empty or null, and for names that are not selected.
+        Columns are text, or all of the given types if every value has its type.
 
         Args:
             text: lines, without line ends, shape (lines,).
@@ -145,6 +151,7 @@ class Separated:
             unset: the text that means no value.
             refused: receives the lines with another number of values (`field_count`), and those with a quote
                 that is open at the end (`unterminated_quote`).
+            types: the types of values to try, by name: int64, float64 or bool.
         """
         width = len(names)
         if self._padded is not None:
@@ -156,12 +163,16 @@ class Separated:
         nonempty = mask(pc.not_equal(text, ""))
         slow = nonempty & (self._misread(text) | (width == 0))
         if self._marks:
-            rows = np.flatnonzero(nonempty & ~slow)
+            rows, types = np.flatnonzero(nonempty & ~slow), {}
             lines = self._mark(text.take(pa.array(rows)))
         else:
             rows = np.flatnonzero(nonempty & ~slow & ~self._refuse_open(text, refused))
             lines = text if len(rows) == len(text) else text.take(pa.array(rows))
-        table, bad = self._by_arrow(lines, width, [str(place) for place in places.values()], unset)
+        kinds = {
+            str(place): pa.string() if slow.any() else types.get(name, pa.string())
+            for name, place in places.items()
+        }
+        table, bad = self._by_arrow(lines, width, kinds, unset)
         for row, count in bad:
             refused.add_one(int(rows[row]), "field_count", count, str(width))
         rows = np.delete(rows, [row for row, _ in bad])
@@ -177,8 +188,10 @@ class Separated:
         indices = take_indices(np.r_[rows, list(singly)].astype(np.int64), len(text))
         columns = dict.fromkeys(names, pa.nulls(len(text), pa.string()))
         for name, place in places.items():
-            others = [None if values[place] == unset else values[place] for values in singly.values()]
-            column = pa.concat_arrays([*table.column(str(place)).chunks, pa.array(others, pa.string())])
+            column = table.column(str(place)).combine_chunks()
+            if singly:
+                others = [None if values[place] == unset else values[place] for values in singly.values()]
+                column = pa.concat_arrays([column, pa.array(others, pa.string())])
             columns[name] = column if len(rows) == len(text) else column.take(indices)
         return columns
 
@@ -201,10 +214,17 @@ class Separated:
         return unclosed
 
     def _by_arrow(
-        self, lines: pa.Array, width: int, selected: list[str], unset: str
+        self, lines: pa.Array, width: int, kinds: Mapping[str, pa.DataType], unset: str
     ) -> tuple[pa.Table, list[tuple[int, int]]]:
         """Return the columns, named by position, of the lines with the right number of values; and for the
         other lines their position and their number of values.
+
+        Args:
+            lines: the lines, none of them empty.
+            width: the number of values.
+            kinds: the types of the columns to return, by position. If a value has another type, all columns
+                are text.
+            unset: as of `columns`.
         """
         bad: list[tuple[int, int]] = []
 
@@ -214,24 +234,58 @@ class Separated:
 
         names = [str(place) for place in range(width)]
         if not len(lines):
-            return pa.table({name: pa.array([], pa.string()) for name in names}), bad
-        data = join_lines(lines)
-        read = csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names)
+            return pa.table({name: pa.array([], kinds.get(name, pa.string())) for name in names}), bad
+        data = joined(lines)
+        read = csv.ReadOptions(use_threads=False, block_size=data.size + 1, column_names=names)
         separator, quote = (MARKED, None) if self._marks else (self.separator, self.quote)
         parse = csv.ParseOptions(delimiter=separator, quote_char=quote or False)
         parse.ignore_empty_lines, parse.invalid_row_handler = False, skip
         convert = csv.ConvertOptions(check_utf8=False, null_values=[unset], strings_can_be_null=True)
-        convert.column_types, convert.include_columns = dict.fromkeys(names, pa.string()), selected
-        table = csv.read_csv(pa.BufferReader(data), read, parse, convert)
+        convert.true_values, convert.false_values = TRUE, FALSE
+        convert.include_columns = list(kinds)
+        texts = dict.fromkeys(names, pa.string())
+        typed = any(kind != pa.string() for kind in kinds.values()) and self._is_strict(data)
+        for types in [{**texts, **kinds}, texts] if typed else [texts]:
+            convert.column_types = types
+            bad.clear()
+            with suppress(pa.ArrowInvalid) if types is not texts else nullcontext():
+                table = csv.read_csv(pa.BufferReader(data), read, parse, convert)
+                doubles = (column for column in table.columns if pa.types.is_floating(column.type))
+                if all(pc.all(pc.is_finite(column)).as_py() is not False for column in doubles):
+                    break
         return self._trimmed(table, unset) if self._trim else table, bad
 
     @staticmethod
     def _trimmed(table: pa.Table, unset: str) -> pa.Table:
-        """Return the columns without blanks around their values."""
+        """Return the columns, all of text, without blanks around their values."""
         null = pa.scalar(None, pa.string())
         trimmed = (pc.utf8_trim(column, " ") for column in table.columns)
         columns = [pc.if_else(pc.equal(column, unset), null, column) for column in trimmed]
         return pa.table(columns, table.column_names)
+
+    def _is_strict(self, data: pa.Buffer) -> bool:
+        """Return whether no value begins or ends with a blank or tab, or begins like a hexadecimal number:
+        Arrow reads numbers of these forms."""
+        letters = np.frombuffer(data, np.uint8)
+        signs = {sign for sign in ("\n", self.separator, self.quote) if sign is not None}
+        is_edge = np.zeros(256, dtype=bool)
+        is_edge[[ord(sign) for sign in signs]] = True
+
+        def beside(places: Int64s, step: int) -> npt.NDArray[np.uint8]:
+            at = places + step
+            inside = (at >= 0) & (at < len(letters))
+            return np.where(inside, letters[np.clip(at, 0, len(letters) - 1)], ord("\n"))
+
+        if self.quote is not None and self.separator in " \t" and (letters == ord(self.quote)).any():
+            return False
+        for blank in {" ", "\t"} - signs:
+            places = np.flatnonzero(letters == ord(blank))
+            if (is_edge[beside(places, -1)] | is_edge[beside(places, 1)]).any():
+                return False
+        places = np.flatnonzero((letters | 32) == ord("x"))
+        places = places[beside(places, -1) == ord("0")]
+        is_edge[ord("-")] = True
+        return not is_edge[beside(places, -2)].any()
 
 
 class Delimited(Parser):
@@ -256,6 +310,8 @@ class Delimited(Parser):
         self.names: Sequence[str] | None = None
         self._all_names: set[str] = set()
         self._selected = None if layout.keep_rest else layout.paths
+        # The rest of a record has every value as text.
+        self._types = {} if layout.keep_rest else value_types(layout)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -282,8 +338,15 @@ class Delimited(Parser):
         """Apply a header line."""
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Return every column as text; the unset text is null. Refuse lines under a header that has a used
-        name twice."""
+        """Return every column, as text or typed; the unset text is null. Refuse lines under a header that has
+        a used name twice."""
+        return self._parse(text, refused, self._types)
+
+    def parse_as_text(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
+        """Return the same as `parse`, with every column as text."""
+        return self._parse(text, refused, {})
+
+    def _parse(self, text: pa.Array, refused: Rejections, types: Mapping[str, pa.DataType]) -> ParsedRecords:
         names = self.names
         if names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
@@ -293,10 +356,11 @@ class Delimited(Parser):
             values = pa.repeat(pa.scalar(twice), len(text))
             refused.add(mask(pc.not_equal(text, "")), "ambiguous_header", twice, values, ONCE)
             return ParsedRecords({})
-        columns = self.rule.columns(text, names, self._selected, self.unset, refused)
+        columns = self.rule.columns(text, names, self._selected, self.unset, refused, types)
         if self.empty is not None and any_contains(text, self.empty):
-            empty = self.empty
-            columns = {name: pc.if_else(pc.equal(array, empty), "", array) for name, array in columns.items()}
+            for name, array in columns.items():
+                if pa.types.is_string(array.type):
+                    columns[name] = pc.if_else(pc.equal(array, self.empty), "", array)
         if not refused.any.all():
             self.drift.observe(names, declared=not self.has_header)
         return ParsedRecords(columns)

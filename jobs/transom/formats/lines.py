@@ -180,8 +180,11 @@ def split(block: ByteBlock) -> tuple[pa.Array, Int64s]:
     >>> lines.to_pylist(), lengths.tolist()
     ([b'first', b'last'], [5, 4])
     """
-    data = block.data.removesuffix(b"\n")
-    lines = pc.split_pattern(pa.array([data], pa.large_binary()), "\n").values
+    data = block.data
+    # Without a copy of the bytes.
+    ends = np.array([0, len(data) - data.endswith(b"\n")])
+    text = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+    lines = pc.split_pattern(text, "\n").values
     if b"\r" in data:
         lines = pc.if_else(pc.ends_with(lines, "\r"), pc.binary_slice(lines, 0, -1), lines)
     lengths = np.array(pc.binary_length(lines))
@@ -197,9 +200,14 @@ def join_lines(lines: pa.Array) -> bytes:
     """
     # An additional empty line gives the last one its end.
     ended = pa.concat_arrays([lines, pa.array([""])])
-    [text] = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended), "\n")
-    data: bytes = text.as_buffer().to_pybytes()
+    data: bytes = joined(ended).to_pybytes()
     return data
+
+
+def joined(lines: pa.Array) -> pa.Buffer:
+    """Join lines, none of them null and at least one, with line ends between them."""
+    [text] = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines), "\n")
+    return text.as_buffer()
 
 
 def any_contains(lines: pa.Array, characters: str) -> bool:
@@ -209,7 +217,11 @@ def any_contains(lines: pa.Array, characters: str) -> bool:
     if data is None:
         return False
     ends = np.frombuffer(offsets, np.int32, len(lines) + 1, lines.offset * 4)
-    return characters.encode() in data[ends[0] : ends[-1]].to_pybytes()
+    letters, searched = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]], characters.encode()
+    # Most texts lack even the first byte; only a search for more needs a copy.
+    if not all((letters == byte).any() for byte in searched[:1]):
+        return False
+    return len(searched) == 1 or searched in letters.tobytes()
 
 
 @dataclass(frozen=True)
@@ -235,9 +247,8 @@ def decode(block: ByteBlock, longest: int = LONGEST) -> Text:
     refused.add(lengths == 0, "empty")
     long = lengths > longest
     refused.add(long, "line_too_long", values=pa.array(lengths), expected=f"at most {longest} bytes")
-    strings = _utf8(null_where(long, text).cast(pa.binary()), refused)
-    data = text.buffers()[2]
-    if data is not None and b"\0" in memoryview(data).tobytes():
+    strings = _utf8((null_where(long, text) if long.any() else text).cast(pa.binary()), refused)
+    if b"\0" in block.data:
         has_nul = mask(pc.match_substring(text, b"\0"))
         refused.add(has_nul, "nul_byte", expected=NO_NUL)
         strings = null_where(has_nul, strings)

@@ -252,9 +252,11 @@ class _File:
                 texts = parser.parse_as_text(strings.take(pa.array(again)), retried)
                 self._typed(texts, lines[again], retried)
                 refused[again] = retried
-        numbers, good = pa.array(lines), pa.array(~refused.any)
-        events = [array.filter(good) for array in (*values, numbers)]
-        bad = np.flatnonzero(refused.any)
+        numbers = pa.array(lines)
+        events, bad = [*values, numbers], np.flatnonzero(refused.any)
+        if len(bad):
+            good = pa.array(~refused.any)
+            events = [array.filter(good) for array in events]
         raw_texts = pa.array([raw_text(raw[index].as_py()) for index in bad.tolist()], pa.binary())
         reasons = (refused.reason, refused.column, refused.detail)
         rejected = [

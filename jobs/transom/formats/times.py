@@ -202,9 +202,9 @@ def _epoch_or_iso(text: pa.Array, zone: str | None) -> tuple[Int64s, Codes]:
     values, is_text = numbers(text)
     floats = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
     millis = np.abs(floats) >= MILLIS_FROM
-    of_seconds, fits = rounding.steps(np.where(millis, 0.0, floats), _microsecond("epoch"))
-    of_millis, millis_fit = rounding.steps(np.where(millis, floats, 0.0), _microsecond("epoch_ms"))
-    micros, codes = np.where(millis, of_millis, of_seconds), _codes(~np.where(millis, millis_fit, fits))
+    micros, fits = rounding.steps(np.where(millis, 0.0, floats), _microsecond("epoch"))
+    micros[millis], fits[millis] = rounding.steps(floats[millis], _microsecond("epoch_ms"))
+    codes = _codes(~fits)
     rows = np.flatnonzero(is_text)
     if len(rows):
         micros[rows], codes[rows] = _written(text.take(pa.array(rows)), "iso", zone)

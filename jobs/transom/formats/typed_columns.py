@@ -1,11 +1,21 @@
 """Convert text columns to typed columns, whole columns at a time, with a reason for each refused value."""
 
+from itertools import chain
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core import rounding
-from transom.formats.record_format import EPOCHS, NUMERIC, Field
+from transom.formats.record_format import (
+    DOUBLES,
+    EPOCH_OR_ISO,
+    EPOCHS,
+    NUMERIC,
+    Field,
+    FieldType,
+    RecordFormat,
+)
 from transom.formats.rejections import Mask, Rejections, mask, null_where
 from transom.formats.times import TIMESTAMP, describe, instants, numbers
 
@@ -19,6 +29,30 @@ MAX_STEPS = 2**50
 INTEGER = r"^[+-]?[0-9]+$"
 INTEGERS = f"-{LARGEST_INTEGER} to {LARGEST_INTEGER}"
 TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F", "0")
+
+
+def value_types(layout: RecordFormat) -> dict[str, pa.DataType]:
+    """Return the types of the values at paths that are used only as numbers or as booleans.
+
+    Nothing if a path is used in two ways, or if the text of a value may count.
+    """
+    time = layout.time
+    of_time = _value_type("timestamp", None if time.more else time.time_format)
+    uses = [(field.paths, _value_type(field.type, field.time_format)) for field in layout.fields]
+    uses += [((*time.paths, *chain(*time.more)), of_time), (time.plus, pa.float64())]
+    types: dict[str, set[pa.DataType]] = {}
+    for paths, kind in uses:
+        for path in paths:
+            types.setdefault(path, set()).add(kind)
+    if any(field.missing for field in layout.fields) or any(len(kinds) > 1 for kinds in types.values()):
+        return {}
+    return {path: kind for path, (kind,) in types.items() if kind != pa.string()}
+
+
+def _value_type(kind: FieldType, time_format: str | None) -> pa.DataType:
+    if kind == "timestamp":
+        return pa.float64() if time_format in (*DOUBLES, EPOCH_OR_ISO) else pa.string()
+    return ARROW[kind]
 
 
 def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
@@ -97,7 +131,7 @@ def _integer(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
         values = pc.replace_substring_regex(null_where(long, whole), r"^\+", "").cast(pa.int64())
     large = mask(pc.or_(pc.greater(values, LARGEST_INTEGER), pc.less(values, -LARGEST_INTEGER)))
     refused.add(large, "out_of_range", spec.name, text, INTEGERS)
-    return null_where(large, values)
+    return null_where(large, values) if large.any() else values
 
 
 def _number(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:

@@ -1,6 +1,6 @@
 """Statistics of the columns of a data file, as Delta's log has them. Readers skip files by them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,8 +23,8 @@ def column_stats(file: pq.FileMetaData) -> ColumnStats:
     Whole numbers, times and texts have bounds. Other columns have none: for example, Parquet's bounds of
     doubles omit NaN, which Delta orders after all numbers.
     """
-    least: dict[str, Any] = {}
-    most: dict[str, Any] = {}
+    least: dict[str, int | str | None] = {}
+    most: dict[str, int | str | None] = {}
     nulls: dict[str, int] = {}
     for place in range(min(file.num_columns, COLUMNS)):
         column = file.schema.column(place)
@@ -37,34 +37,33 @@ def column_stats(file: pq.FileMetaData) -> ColumnStats:
         nulls[column.name] = sum(group.null_count for group in groups)
         filled = [group for group in groups if group.num_values]
         if filled and all(group.has_min_max for group in filled):
-            least |= _bound(column.name, min(group.min for group in filled), is_upper=False)
-            most |= _bound(column.name, max(group.max for group in filled), is_upper=True)
-    return {"minValues": least, "maxValues": most, "nullCount": nulls}
+            least[column.name] = _bound(min(group.min for group in filled), is_upper=False)
+            most[column.name] = _bound(max(group.max for group in filled), is_upper=True)
+    minima, maxima = (
+        {name: bound for name, bound in of.items() if bound is not None} for of in (least, most)
+    )
+    return {"minValues": minima, "maxValues": maxima, "nullCount": nulls}
 
 
-def _bound(name: str, value: object, is_upper: bool) -> dict[str, Any]:
-    return {name: bound for bound in _bounds(value, is_upper)}
-
-
-def _bounds(value: object, is_upper: bool) -> Iterator[int | str]:
-    """Yield the bound of a value; nothing if it has none."""
+def _bound(value: object, is_upper: bool) -> int | str | None:
+    """Return the bound of a value; None if it has none."""
     match value:
-        case bool() | float():
-            return
+        case bool():
+            return None
         case int():
-            yield value
+            return value
         case datetime():
-            yield _milliseconds(value, is_upper)
+            return _milliseconds(value, is_upper)
         case str() if len(value) <= PREFIX:
-            yield value
+            return value
         case str() if not is_upper:
-            yield value[:PREFIX]
+            return value[:PREFIX]
         case str():
             # The prefix alone is less than the text. An additional character that is greater than the next
             # one makes it an upper bound.
-            end = next((end for end in ("\x7f", "\U0010ffff") if value[PREFIX] < end), None)
-            if end is not None:
-                yield value[:PREFIX] + end
+            ends = (value[:PREFIX] + end for end in ("\x7f", "\U0010ffff") if value[PREFIX] < end)
+            return next(ends, None)
+    return None
 
 
 def _milliseconds(moment: datetime, is_upper: bool) -> str:

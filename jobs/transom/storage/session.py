@@ -38,24 +38,30 @@ FOR_FEW_ROWS = {
 }
 """Settings for queries over few rows. To compile a query takes longer than to interpret it, and to divide it
 into stages longer than to run it."""
+ONE_REDUCER = {"spark.sql.shuffle.partitions": "1"}
+"""Settings for a shuffle of few rows into one partition, which has all rows of one attempt of each task."""
 
 
 @contextmanager
 def suited_to(spark: SparkSession, rows: int | None) -> Iterator[None]:
     """Within the context, the session's queries suit the number of their input rows; None is unknown."""
-    if rows is None or rows > FEW_ROWS:
+    with settings(spark, {} if rows is None or rows > FEW_ROWS else FOR_FEW_ROWS):
         yield
-        return
-    before = {name: str(spark.conf.get(name)) for name in FOR_FEW_ROWS}
-    _set(spark, FOR_FEW_ROWS)
+
+
+@contextmanager
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Within the context, the session has other settings."""
+    before = {name: str(spark.conf.get(name)) for name in values}
+    _set(spark, values)
     try:
         yield
     finally:
         _set(spark, before)
 
 
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
+def _set(spark: SparkSession, values: Mapping[str, str]) -> None:
+    for name, value in values.items():
         spark.conf.set(name, value)
 
 

@@ -36,11 +36,13 @@ from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
 from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
 from transom.storage.digest import row_hash_sql
-from transom.storage.session import parallelism, suited_to
+from transom.storage.session import ONE_REDUCER, parallelism, settings, suited_to
 from transom.storage.store import Store, cast_to_table
 from transom.storage.tables import SPARK_TYPES, LakeError
 
 TABLES = ("events", "rejected")
+HOUR = "timestamp_micros(unix_micros(event_time) - pmod(unix_micros(event_time), 3600000000))"
+"""The hour of an event, as Spark SQL; `date_trunc` creates several objects for each row."""
 BYTES_OF_A_ROW = 10
 """A low estimate of the bytes of a line in a compressed file."""
 
@@ -85,7 +87,8 @@ class ParsedRows:
         # Recorded before anything is read, so that `discard` deletes the files of a failed task.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
-        with suited_to(self.store.spark, sum(task.file.size for task in tasks) // BYTES_OF_A_ROW):
+        spark, rows = self.store.spark, sum(task.file.size for task in tasks) // BYTES_OF_A_ROW
+        with suited_to(spark, rows), settings(spark, ONE_REDUCER):
             return self._run(tasks, self._aggregated(tasks, folder, conditions))
 
     def _aggregated(
@@ -104,11 +107,12 @@ class ParsedRows:
             reader, f"{ddl}, {FILE} int, {RESULT} binary"
         )
         table = Tables.of(self.stream).events
-        rows = with_derived(parsed, self.stream).withColumn("hour", F.date_trunc("hour", "event_time"))
+        rows = with_derived(parsed, self.stream).withColumn("hour", F.expr(HOUR))
         rows = cast_to_table(rows, table, F.col(FILE), F.col(RESULT))
         with_hash = hashed(rows, row_hash_sql(rows.schema, table.digest_columns()), (FILE, RESULT))
         counts = {name: rows_where(condition) for name, condition in conditions.items()}
-        return aggregate_rows(counts, with_hash, (FILE, "hour"), F.max(RESULT).alias(RESULT))
+        # By result, too, which is null for an event: to aggregate a binary value, Spark sorts all rows.
+        return aggregate_rows(counts, with_hash, (FILE, "hour", RESULT))
 
     def _run(self, tasks: Sequence[FileReadTask], aggregated: DataFrame) -> dict[str, FileReadResult]:
         """Read the files, and keep the aggregates of those that are divided by hour."""

@@ -29,7 +29,7 @@ from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
 """The stored bytes that a task with several files reads."""
-SPOOLED = 64 * 2**20
+BUFFERED = 64 * 2**20
 """The bytes of rows that are buffered in memory until the identity of their file is known."""
 REJECTED = {
     "source_id": "string",
@@ -231,26 +231,33 @@ class FileReader:
 
 
 def _scratch() -> SpooledTemporaryFile[bytes]:
-    # Spark sets this variable in its workers.
+    # Spark sets this variable in its workers. Most files need no file on disk, which the first byte creates.
     folders = os.environ.get("SPARK_LOCAL_DIRS")
-    return SpooledTemporaryFile(SPOOLED, dir=folders.split(",")[0] if folders else None)
+    return SpooledTemporaryFile(1, dir=folders.split(",")[0] if folders else None)
 
 
 class _BatchBuffer:
-    """A buffer, in memory or on disk, of the rows of a file until it is read."""
+    """A buffer of the rows of a file until it is read: in memory, and from `BUFFERED` bytes on in a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self.writer: pa.ipc.RecordBatchStreamWriter | None = None
+        self.in_memory: list[pa.RecordBatch] = []
+        self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
+            return
+        self.bytes += batch.nbytes
+        if self.bytes <= BUFFERED:
+            self.in_memory.append(batch)
             return
         if self.writer is None:
             self.writer = pa.ipc.new_stream(self.file, batch.schema)
         self.writer.write_batch(batch)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield from self.in_memory
         if self.writer is not None:
             self.writer.close()
             self.file.seek(0)

@@ -149,7 +149,7 @@ def test_write_of_rows_or_parts_replaces_its_hours_and_records_its_token(tmp_pat
 
 def test_parts_are_used_only_if_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     selected: list[object] = []
-    monkeypatch.setattr(store, "_adder", lambda parts, _: parts)
+    monkeypatch.setattr(store, "_adder", lambda _table, parts, _: parts)
     monkeypatch.setattr(store, "_overwriter", lambda rows, _: rows)
     monkeypatch.setattr(Store, "_commit", lambda *of: selected.append(of[-1]) or True)
     monkeypatch.setattr(small, "TableReader", MagicMock(return_value=MagicMock(size=lambda hours: 0)))

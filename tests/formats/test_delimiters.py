@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.formats.delimited import MARKED, Separated
 from transom.formats.rejections import Rejections
+from transom.formats.separated import MARKED, Separated
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from transom.cli.init.detect_json import CONN
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
 from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, NotRead, fields_of, mostly, read_lines
-from transom.formats.delimited import FIELDS, Separated
+from transom.formats.delimited import FIELDS
 from transom.formats.record_format import BLANKS, EPOCHS, FieldType
+from transom.formats.separated import Separated
 
 ZEEK_TYPES: Mapping[str, FieldType] = {
     "time": "timestamp", "interval": "number", "double": "number", "count": "integer", "int": "integer",

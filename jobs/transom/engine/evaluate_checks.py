@@ -15,6 +15,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from transom.core.locations import spark_server
 from transom.ledger.check import Check, MetricResult
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 UNUSED = ("altair", "scipy.stats")
 """Modules for plots and distributions, which Great Expectations imports first and no check here uses."""
 OPTIONAL = ("sqlalchemy", "pyspark.ml", "pyspark.sql.connect")
-"""Modules without which Great Expectations works: they are for data in databases and in Spark."""
+"""Modules without which Great Expectations works: they are for data in databases and in Spark. Those of Spark
+are not hidden from a session of a server, which may import them at the same time."""
 _LOCK = threading.Lock()
 
 
@@ -41,7 +43,7 @@ class _Deferred(ModuleType):
 def _without_extras() -> Iterator[None]:
     """Within the context, imports defer the modules in `UNUSED` and fail for those in `OPTIONAL`."""
     extras: dict[str, ModuleType | None] = {name: _Deferred(name) for name in UNUSED}
-    extras |= dict.fromkeys(OPTIONAL)
+    extras |= dict.fromkeys(OPTIONAL if spark_server() is None else OPTIONAL[:1])
     extras = {name: module for name, module in extras.items() if name not in sys.modules}
     # Python's way to make an import fail: None instead of a module.
     sys.modules.update(extras)  # type: ignore[arg-type]

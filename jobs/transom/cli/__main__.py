@@ -5,6 +5,7 @@ import typer
 from transom.cli.check import check
 from transom.cli.explain import explain
 from transom.cli.init_command import init
+from transom.cli.report_command import report
 from transom.cli.setup import setup
 from transom.cli.status import status
 from transom.cli.try_command import try_
@@ -22,6 +23,7 @@ the folder in TRANSOM_STREAMS), by its name.
   transom try site access.log             what it finds in them
   transom status site                     the state of the lake, once the DAG or a job has run
   transom explain site 2015-05-17T10:00   why an hour is not fresh, and what fixes it
+  transom report site --html site.html    a page with findings, hours and results
   transom verify site                     whether the tables match the ledger
 """
 
@@ -41,6 +43,7 @@ app.command(short_help="read stream files, and list all that is wrong with them"
 app.command("try", short_help="run all stages on some files, and show what comes out")(try_)
 app.command(short_help="count hours by status, and list findings")(status)
 app.command(short_help="explain why an hour is not fresh, and what fixes it")(explain)
+app.command(short_help="write a page with findings, hours and results")(report)
 app.command(short_help="compare the tables with the ledger, and mark what is damaged")(verify)
 
 app.command(short_help="install Java, Delta's jars and Spark's settings")(setup)

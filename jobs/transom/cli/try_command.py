@@ -25,6 +25,7 @@ from transom.cli.arguments import (
     stream_file,
 )
 from transom.cli.environment import require_spark
+from transom.cli.report_command import HtmlOption, write_page
 from transom.core.terminal import counted
 from transom.core.terminal_log import progress
 from transom.core.terminal_tables import collected_tables
@@ -53,6 +54,7 @@ def try_(
     end: Annotated[
         str | None, typer.Option("--to", metavar="HOUR", help="End of these hours, not included.")
     ] = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run all stages of a stream on some files, and print what comes out.
@@ -63,7 +65,7 @@ def try_(
     \b
     Example:
       transom try site /var/log/nginx/access.log
-      transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried
+      transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried --html tried.html
 
     Exit code 1 where a check quarantines an hour or no line is an event, 2 where the stream or a file cannot
     be read.
@@ -84,10 +86,10 @@ def try_(
             if as_json:
                 # Results are collected; all that is printed on the way is for people.
                 with redirect_stdout(sys.stderr), collected_tables() as tables:
-                    passed = try_in(folder, root, file, files, hours=hours)
+                    passed = try_in(folder, root, file, files, hours=hours, html=html)
                 print_json({"passed": passed, "tables": tables})
             else:
-                passed = try_in(folder, root, file, files, hours=hours)
+                passed = try_in(folder, root, file, files, hours=hours, html=html)
     if not passed:
         raise typer.Exit(1)
 
@@ -114,6 +116,7 @@ def try_in(
     files: list[Path],
     spark: "SparkSession | None" = None,
     hours: "Interval | None" = None,
+    html: Path | None = None,
 ) -> bool:
     """Run a stream on some files, print the results, and return whether every gate passed.
 
@@ -122,6 +125,7 @@ def try_in(
         lake: the lake of the tables.
         spark: the session to use; None starts one, and stops it.
         hours: the hours to run; None means all that the files cover.
+        html: where to write the page of the stream; None writes none.
 
     Raises:
         UsageError: a file is no log, no line is an event, or the times cover too many hours.
@@ -188,6 +192,10 @@ def try_in(
     report.print_duplicates(landed.stream, root, landed.paths)
     report.print_rejected(scanned)
     report.print_cost(root, interval)
+    if html is not None:
+        from transom.views.view import view_of
+
+        write_page(view_of(lake, landed.stream, interval), html)
     return all(gate.passed for gate in gates)
 
 

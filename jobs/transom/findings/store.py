@@ -48,7 +48,12 @@ def findings(
 
 
 def select_findings(
-    root: str, limit: int, per_group: int, order: Sequence[FindingOrder], interval: Interval | None = None
+    root: str,
+    limit: int,
+    per_group: int,
+    order: Sequence[FindingOrder],
+    interval: Interval | None = None,
+    subject: Mapping[str, str] | None = None,
 ) -> tuple[list[Finding], str | None]:
     """Return some findings of each kind and block, so that many of one kind do not hide another.
 
@@ -58,6 +63,7 @@ def select_findings(
         per_group: the maximum number of a kind and block, 1 or more.
         order: as of `findings`.
         interval: as of `findings`.
+        subject: if given, only findings whose key or item has these texts, by column.
 
     Returns:
         The findings, and a line of text that counts the others; None if there are no others.
@@ -66,7 +72,7 @@ def select_findings(
     groups = (
         f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {rank}) AS __place, "
         "count(*) OVER (PARTITION BY kind, block) AS __count "
-        f"FROM t WHERE {_where(interval, None)}"
+        f"FROM t WHERE {_where(interval, None)} AND {_about(subject or {})}"
     )
     # The first ones of all groups come first, then the second ones, and so on.
     rows = _ask(
@@ -129,6 +135,18 @@ def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
         last = "greatest(hour + INTERVAL '1 hour', end_time)"
         where += f" AND (start_time IS NULL OR end_time IS NULL OR ({first} < {end} AND {start} < {last}))"
     return where
+
+
+def _about(subject: Mapping[str, str]) -> str:
+    """Return the SQL condition that the key or item of a finding, as `key_text` writes it, is a subject."""
+    terms = ["TRUE"]
+    for column, value in subject.items():
+        part = literal(f", {column}={value},")
+        same = " OR ".join(
+            f"{of} = {literal(value)} OR strpos(', ' || {of} || ',', {part}) > 0" for of in ("key", "item")
+        )
+        terms.append(f"({same})")
+    return " AND ".join(terms)
 
 
 def sync_ledger_findings(

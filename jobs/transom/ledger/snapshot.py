@@ -157,6 +157,10 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
             if exists[places.start : places.stop].any()
         }
 
+    def all_hours(self, stage: str) -> HourSet:
+        """Return every hour of a stage, requested or not."""
+        return self._hour_set(lambda part: part.of_tables(lambda table: table[0] == stage))
+
     def previous_versions(self) -> dict[str, dict[datetime, int]]:
         """Return the versions with the published rows of hours that a run has begun to replace, by table and
         hour."""

@@ -88,6 +88,8 @@ class Feature(Generic[S]):
         queries: the methods that `transom.api.Results` gets: the functions, as `module:name`, by the names of
             the methods. The first argument of each is an `engine.reader.Reader`.
         render: prints the first rows of its results for `transom try`; of the stream and its folder.
+        view: yields the sections of its blocks on the stream's page, `charts.section.Section`; of an
+            `engine.selection.Selection`.
         summary: one line about a block, for `transom check`.
         facts: one line about a block, for the DAG's page.
     """
@@ -124,3 +126,4 @@ class Feature(Generic[S]):
     finding_order: FindingOrder | None = None
     queries: Mapping[str, str] = field(default_factory=dict)
     render: Callable[[S, str], None] | None = None
+    view: Callable[[Any], Iterator[Any]] | None = None

@@ -25,5 +25,6 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.fills.render:print_fills"),
+    view=lazy("transom.features.fills.view:sections"),
     inherits=lambda block: frozenset(),
 )

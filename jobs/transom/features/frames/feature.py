@@ -35,6 +35,7 @@ FEATURE: Feature[Stream] = Feature(
     facts=describe.facts,
     findings="transom.features.frames.findings:SOURCE",
     render=lazy("transom.features.frames.render:print_frames"),
+    view=lazy("transom.features.frames.view:sections"),
     input_table="frames",
     # Frames over an aggregation have its key, and `where` is their own.
     inherits=lambda block: frozenset() if "source" in block else frozenset(("key",)),

@@ -33,4 +33,5 @@ FEATURE: Feature[Stream] = Feature(
     finding_order=FindingOrder("episode", place=2, urgent=True, latest_first=True),
     counters={"records_shown": ("record shown to detectors", "records shown to detectors")},
     render=lazy("transom.features.patterns.render:print_episodes"),
+    view=lazy("transom.features.patterns.view:sections"),
 )

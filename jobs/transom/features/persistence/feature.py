@@ -27,6 +27,7 @@ FEATURE: Feature[Stream] = Feature(
     facts=describe.facts,
     findings="transom.features.persistence.findings:SOURCE",
     render=lazy("transom.features.persistence.render:print_persistent_items"),
+    view=lazy("transom.features.persistence.view:sections"),
     audit=lazy("transom.features.persistence.audit:audit"),
     gauges=lazy("transom.features.persistence.stage:epsilons"),
     inherits=lambda block: frozenset(("where",)),

@@ -1,0 +1,200 @@
+"""Vega-Lite specifications of the charts of a page.
+
+Times are in UTC. Colours are variables of the page's style sheet, so one chart fits a light and a dark page.
+The fields of the data have fixed names: no text from a log is a part of a specification, except as a value.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from transom.core.intervals import micros
+from transom.core.terminal import escape_control_chars
+
+WIDTH, PANEL_HEIGHT, ROW_HEIGHT = 720, 110, 18
+MAX_LABEL = 40
+"""The maximum number of characters of a label."""
+_TIME: Mapping[str, Any] = {
+    "type": "temporal",
+    "scale": {"type": "utc"},
+    "axis": {"format": "%Y-%m-%d %H:%M", "tickCount": 8, "labelSeparation": 10},
+    "title": None,
+}
+_LABEL: Mapping[str, Any] = {"field": "label", "type": "nominal", "sort": None, "title": None}
+Row = Mapping[str, Any]
+Spec = dict[str, Any]
+
+
+def label(text: str) -> str:
+    """Return a text as a label: printable characters, and a hash where it is cut, so that labels differ."""
+    shown = escape_control_chars(text[: MAX_LABEL + 1])
+    if len(shown) <= MAX_LABEL:
+        return shown
+    return f"{shown[: MAX_LABEL - 8]}... {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:4]}"
+
+
+def millis(moment: datetime | None) -> float | None:
+    """Return a time as a number of Vega-Lite: milliseconds since the epoch."""
+    return None if moment is None else micros(moment) / 1000
+
+
+def panels(rows: Iterable[Row], series: Sequence[str]) -> Spec:
+    """Return lines over time, a panel for each measure, with the lines that were fitted to the windows.
+
+    Args:
+        rows: `time`, `value`, `series`, `panel`; a fitted line has `start`, `end`, `first` and `last` instead
+            of the first two.
+        series: the series, in the order of their colours.
+    """
+    colour = {"field": "series", "sort": [*series], "title": None, "scale": {"domain": [*series]}}
+    line = {
+        "transform": [{"filter": "isValid(datum.value)"}],
+        "mark": {"type": "line", "point": {"size": 14}, "strokeWidth": 1.5},
+        "encoding": {
+            "x": {"field": "time", **_TIME},
+            "y": {"field": "value", "type": "quantitative", "title": None},
+            "color": {**colour, "type": "nominal"},
+        },
+    }
+    fit = {
+        "transform": [{"filter": "isValid(datum.first)"}],
+        "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5},
+        "encoding": {
+            "x": {"field": "start", **_TIME},
+            "x2": {"field": "end"},
+            "y": {"field": "first", "type": "quantitative"},
+            "y2": {"field": "last"},
+            "color": {**colour, "type": "nominal"},
+        },
+    }
+    rows = [*rows]
+    return {
+        "data": {"values": rows},
+        "facet": _panels(rows),
+        "spec": {"width": WIDTH, "height": PANEL_HEIGHT, "layer": [line, fit]},
+        "resolve": {"scale": {"y": "independent"}},
+    }
+
+
+def spans(rows: Iterable[Row], states: Sequence[str], points: Iterable[Row] = ()) -> Spec:
+    """Return bars from a start to an end on a time axis, a line for each label, with points on the bars.
+
+    Args:
+        rows: `label`, `start`, `end`, `state`.
+        states: the states, in the order of their colours.
+        points: `label`, `time`, `step`.
+    """
+    rows, points = [*rows], [*points]
+    colour = {"field": "state", "type": "nominal", "title": None, "scale": {"domain": [*states]}}
+    bars: Spec = {
+        "data": {"values": rows},
+        "mark": {"type": "bar", "height": {"band": 0.6}, "minBandSize": 3},
+        "encoding": {
+            "x": {"field": "start", **_TIME},
+            "x2": {"field": "end"},
+            "y": _LABEL,
+            "color": colour,
+        },
+    }
+    steps: Spec = {
+        "data": {"values": points},
+        "mark": {"type": "point", "filled": True, "size": 40, "color": "currentColor", "opacity": 1},
+        "encoding": {
+            "x": {"field": "time", **_TIME},
+            "y": _LABEL,
+            "shape": {"field": "step", "type": "nominal", "title": None},
+        },
+    }
+    return {"width": WIDTH, "height": {"step": ROW_HEIGHT}, "layer": [bars, steps] if points else [bars]}
+
+
+def slots(rows: Iterable[Row], states: Sequence[str]) -> Spec:
+    """Return a row of cells on a time axis for each label.
+
+    Args:
+        rows: `label`, `start`, `end`, `state`.
+        states: the states, in the order of their colours.
+    """
+    spec = spans(rows, states)
+    (bars,) = spec["layer"]
+    bars["mark"] = {"type": "bar", "height": {"band": 0.8}, "stroke": "var(--page)", "strokeWidth": 1}
+    bars["encoding"]["color"]["scale"]["range"] = ["var(--c1)", "var(--line)", "var(--unknown)"]
+    return spec
+
+
+def bounds(rows: Iterable[Row]) -> Spec:
+    """Return a bar for each label: solid to the lower bound, light to the upper one, a mark at the estimate.
+
+    Args:
+        rows: `label`, `low`, `high`, `estimate`, the first at the top.
+    """
+    value = {"type": "quantitative", "title": None, "scale": {"zero": True}}
+    bar = {"type": "bar", "height": {"band": 0.6}, "color": "var(--c1)"}
+    return {
+        "data": {"values": [*rows]},
+        "width": WIDTH,
+        "height": {"step": ROW_HEIGHT},
+        "layer": [
+            {"mark": bar, "encoding": {"y": _LABEL, "x": {"field": "low", **value}}},
+            {
+                "mark": {**bar, "opacity": 0.4},
+                "encoding": {"y": _LABEL, "x": {"field": "low", **value}, "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "tick", "thickness": 3, "color": "currentColor"},
+                "encoding": {"y": _LABEL, "x": {"field": "estimate", **value}},
+            },
+        ],
+    }
+
+
+def stacked_bars(rows: Iterable[Row]) -> Spec:
+    """Return bars over time, of the values of every series.
+
+    Args:
+        rows: `start`, `end`, `value`, `series`.
+    """
+    return {
+        "data": {"values": [*rows]},
+        "width": WIDTH,
+        "height": PANEL_HEIGHT,
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": {"field": "start", **_TIME},
+            "x2": {"field": "end"},
+            "y": {"field": "value", "type": "quantitative", "title": None, "stack": "zero"},
+            "color": {"field": "series", "type": "nominal", "title": None},
+        },
+    }
+
+
+def grouped_bars(rows: Iterable[Row]) -> Spec:
+    """Return a group of bars for each label, a bar for each series, and a panel for each measure.
+
+    Args:
+        rows: `label`, `value`, `series`, `panel`.
+    """
+    rows = [*rows]
+    return {
+        "data": {"values": rows},
+        "facet": _panels(rows),
+        "spec": {
+            "width": WIDTH,
+            "height": {"step": ROW_HEIGHT / 2, "for": "position"},
+            "mark": {"type": "bar"},
+            "encoding": {
+                "y": _LABEL,
+                "yOffset": {"field": "series", "sort": None},
+                "x": {"field": "value", "type": "quantitative", "title": None},
+                "color": {"field": "series", "type": "nominal", "sort": None, "title": None},
+            },
+        },
+        "resolve": {"scale": {"x": "independent"}},
+    }
+
+
+def _panels(rows: Iterable[Row]) -> Spec:
+    """Return the facets of rows, in their order."""
+    order = list(dict.fromkeys(row["panel"] for row in rows))
+    return {"row": {"field": "panel", "type": "nominal", "sort": order, "title": None}}

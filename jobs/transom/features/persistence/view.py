@@ -1,0 +1,60 @@
+"""The view of persistent items: a row of slots for each."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from transom.charts.section import DataTable, Section
+from transom.charts.specs import label, millis, slots
+from transom.core.durations import format_duration
+from transom.core.terminal import counted
+from transom.engine.reader import sql_name
+from transom.engine.selection import Selection
+from transom.features.persistence.spec import Persistence
+from transom.findings.text import key_text
+
+ITEMS, CELLS = 25, 100
+"""The maximum number of items in a chart, and of slots that are drawn one by one."""
+STATES = {"1": "seen", "0": "not seen", "?": "not remembered"}
+
+
+def sections(selection: Selection) -> Iterator[Section]:
+    """Yield a section for each block that has the selected key."""
+    for name, block in selection.stream.blocks(Persistence).items():
+        if selection.has_key(block.item):
+            yield _section(selection, name, block)
+
+
+def _section(selection: Selection, name: str, block: Persistence) -> Section:
+    item = ", ".join(map(sql_name, block.item))
+    rows, total = selection.rows(
+        "persistence", name, "persistent_items", where="low IS NOT NULL", each=item,
+        order=f"low DESC, high DESC, {item}", limit=200,
+    )  # fmt: skip
+    cells = [cell for row in rows[:ITEMS] for cell in _cells(block, row)]
+    columns = [
+        *block.item, "window_end", "low", "high", "estimate", "is_certain", "change", "since", "records",
+        "gap_mean_s", "gap_cv", "slots",
+    ]  # fmt: skip
+    return Section(
+        f"{block.title or name}: items that come again and again",
+        f"{counted(total, 'item')} of {', '.join(block.item)} in most of the slots of "
+        f"{format_duration(block.slot)} of {format_duration(block.window)}, each as last reported; the first "
+        f"{min(total, ITEMS)} in the chart. The number of slots is between low and high.",
+        DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),
+        slots(cells, [*STATES.values()]) if cells else None,
+        name,
+    )
+
+
+def _cells(block: Persistence, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the slots of an item; equal neighbours together, if there are many."""
+    text, item = row["slots"] or "", label(key_text(block.item, row) or "")
+    place = 0
+    apart = len(text) <= CELLS
+    for state, of_state in groupby(enumerate(text), key=lambda slot: (slot[1], slot[0] if apart else None)):
+        count = sum(1 for _ in of_state)
+        start = row["window_end"] - (len(text) - place) * block.slot
+        end = start + count * block.slot
+        yield {"label": item, "start": millis(start), "end": millis(end), "state": STATES[state[0]]}
+        place += count

@@ -1,0 +1,167 @@
+"""The state of each stage by hour, as a grid, and what there is to do. From the ledger alone."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from transom.charts.section import DataTable
+from transom.core.intervals import HOUR, Interval, format_hour, format_hours
+from transom.core.partitions import PartitionKey
+from transom.engine.gate_text import format_roots
+from transom.ledger.freshness import Freshness
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.stream import Stream
+
+DAY = timedelta(days=1)
+UNITS = (("hour", 7 * DAY), ("day", 200 * DAY))
+"""The lengths of a cell, with the longest interval that has such cells; longer ones have cells of months."""
+WORST = (
+    "damaged",
+    "writing",
+    "quarantined",
+    "blocked",
+    "stale",
+    "incomplete",
+    "missing",
+    "published",
+    "none",
+)
+"""The states, worst first: a cell has the worst state of its hours."""
+MEANINGS = {
+    "published": "computed, checked, complete",
+    "incomplete": "published, and something is missing",
+    "stale": "published, and what it is computed from has changed",
+    "missing": "requested, and not computed",
+    "quarantined": "a check withholds it",
+    "blocked": "an input is not published",
+    "writing": "a run writes it now, or was killed",
+    "damaged": "its rows are damaged",
+    "none": "never requested",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the grid.
+
+    Attributes:
+        interval: its hours.
+        state: the worst state of its hours.
+        text: the number of hours in each state.
+    """
+
+    interval: Interval
+    state: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Hours:
+    """The grid.
+
+    Attributes:
+        unit: the length of a cell: hour, day or month.
+        stages: the cells of each stage, in order of time.
+        states: the states that occur, with their meanings.
+        counts: the number of hours of each stage in each state.
+        attention: the hours that are not published, complete and fresh, with the cause and what to run.
+    """
+
+    unit: str
+    stages: Mapping[str, tuple[Cell, ...]]
+    states: Mapping[str, str]
+    counts: DataTable
+    attention: DataTable
+
+
+def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interval: Interval) -> Hours:
+    """Return the state of each stage by hour.
+
+    Args:
+        stream: the stream.
+        snapshot: the ledger.
+        freshness: the freshness of its partitions.
+        interval: the hours.
+    """
+    unit = next((name for name, longest in UNITS if interval.end - interval.start <= longest), "month")
+    cells = list(_cells(interval, unit))
+    required = [hour for hour in snapshot.required_hours if hour in interval]
+    stages, counts, attention = {}, {}, []
+    for stage in stream.stages:
+        stale = freshness.stale(stage)
+        states = _states(snapshot, stage, required, stale)
+        counts[stage] = Counter(states.values())
+        stages[stage] = tuple(_cell(cell, states) for cell in cells)
+        attention += _attention(stream, snapshot, stage, states, stale)
+    seen = set[str]().union(*counts.values())
+    seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
+    columns = [state for state in MEANINGS if state in seen and state != "none"]
+    return Hours(
+        unit,
+        stages,
+        {state: meaning for state, meaning in MEANINGS.items() if state in seen},
+        DataTable.of(["stage", *columns], ([stage, *map(of.get, columns)] for stage, of in counts.items())),
+        DataTable.of(["stage", "state", "hours", "which", "cause", "see"], attention),
+    )
+
+
+def _states(
+    snapshot: LedgerSnapshot, stage: str, required: Sequence[datetime], stale: Mapping[datetime, PartitionKey]
+) -> dict[datetime, str]:
+    """Return the state of each required hour of a stage."""
+    states = dict.fromkeys(required, "missing")
+    states |= dict.fromkeys(states.keys() & snapshot.all_hours(stage), "published")
+    for partition, state in snapshot.troubled():
+        if partition.stage == stage and partition.hour in states and state.status != "expired":
+            word = "incomplete" if state.status == "published" else state.status
+            states[partition.hour] = min(word, states[partition.hour], key=WORST.index)
+    for hour in stale:
+        # An hour that is not computed counts as stale, too.
+        if states.get(hour, "missing") != "missing":
+            states[hour] = min("stale", states[hour], key=WORST.index)
+    return states
+
+
+def _cells(interval: Interval, unit: str) -> Iterator[Interval]:
+    """Yield the intervals of the cells."""
+    start = interval.start
+    while start < interval.end:
+        end = start + HOUR
+        if unit != "hour":
+            day = start.replace(hour=0)
+            end = day + DAY if unit == "day" else (day.replace(day=1) + 32 * DAY).replace(day=1)
+        yield Interval(start, min(end, interval.end))
+        start = end
+
+
+def _cell(interval: Interval, states: Mapping[datetime, str]) -> Cell:
+    counts = Counter(states.get(hour, "none") for hour in interval.hours())
+    worst = sorted(counts, key=WORST.index)
+    text = worst[0] if len(interval) == 1 else ", ".join(f"{counts[state]} {state}" for state in worst)
+    return Cell(interval, worst[0], text)
+
+
+def _attention(
+    stream: Stream,
+    snapshot: LedgerSnapshot,
+    stage: str,
+    states: Mapping[datetime, str],
+    stale: Mapping[datetime, PartitionKey],
+) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each state and cause of a stage's hours: how many, which, and the command to run."""
+    groups: dict[tuple[str, str], set[datetime]] = {}
+    reasons: dict[tuple[datetime, str], str] = {}
+    for partition, state in snapshot.troubled():
+        if partition.stage == stage and state.reason and partition.hour in states:
+            word = "incomplete" if state.status == "published" else state.status
+            reasons.setdefault((partition.hour, word), state.reason)
+    of_stale = {hour: root for hour, root in stale.items() if states.get(hour) in ("stale", "missing")}
+    causes = {hour: text for text, of in format_roots(of_stale, snapshot).items() for hour in of}
+    for hour, word in states.items():
+        if word != "published":
+            cause = reasons.get((hour, word)) or causes.get(hour) or MEANINGS[word]
+            groups.setdefault((word, cause), set()).add(hour)
+    for (word, cause), of in sorted(groups.items(), key=lambda item: (WORST.index(item[0][0]), min(item[1]))):
+        see = f"transom explain {stream.name} {format_hour(min(of))}"
+        yield stage, word, len(of), format_hours(of), cause, see

@@ -1,0 +1,89 @@
+"""HTML of a view: templates that escape every value, and charts as static SVG. No script, no other host."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from transom.charts.section import MAX_TEXT
+from transom.core.intervals import format_hour
+from transom.core.terminal import counted
+from transom.core.terminal_tables import plain
+from transom.views.view import View, title
+
+_AXIS = {
+    "labelColor": "currentColor", "titleColor": "currentColor", "gridColor": "var(--line)",
+    "domainColor": "var(--line)", "tickColor": "var(--line)", "labelLimit": 260, "labelOverlap": True,
+}  # fmt: skip
+_LEGEND = {"labelColor": "currentColor", "titleColor": "currentColor", "orient": "top", "labelLimit": 260}
+CONFIG: Mapping[str, Any] = {
+    # The heading and the table describe the chart.
+    "aria": False,
+    "background": None,
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+    "padding": {"left": 16, "right": 16, "top": 4, "bottom": 4},
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    "legend": _LEGEND,
+    "header": {"labelColor": "currentColor", "labelAnchor": "start", "labelOrient": "top", "labelPadding": 4},
+    "range": {"category": [f"var(--c{number})" for number in range(1, 9)]},
+    "facet": {"spacing": 14},
+}
+"""The appearance of all charts; colours are variables of `style.css`."""
+
+
+def page(view: View) -> str:
+    """Return a page that is complete in itself: one file, which needs no network."""
+    return _environment().get_template("page.html").render(view=view, title=title(view), style=style())
+
+
+def fragment(view: View) -> str:
+    """Return the part of a page for another page or a notebook, with its style sheet."""
+    return _environment().get_template("fragment.html").render(view=view, title=title(view), style=style())
+
+
+def svg(spec: Mapping[str, Any]) -> Markup:
+    """Return a chart as SVG for a part of a page."""
+    return Markup(_svg(json.dumps({**spec, "config": CONFIG})))
+
+
+def shown(value: object) -> str:
+    """Return a value as text for a page: printable characters, cut to `MAX_TEXT`."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return f"{plain(value[:MAX_TEXT])}... ({len(value):,} characters)"
+    return plain(value)
+
+
+def style() -> Markup:
+    """Return the style sheet."""
+    return Markup(files(__package__).joinpath("templates/style.css").read_text())
+
+
+@lru_cache(256)
+def _svg(spec: str) -> str:
+    # A page that is open all day is rendered often, and its charts seldom change.
+    return vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+
+
+@lru_cache(1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"shown": shown, "svg": svg, "hour": format_hour}
+    environment.globals["counted"] = counted
+    environment.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    environment.tests["time"] = lambda value: isinstance(value, datetime)
+    return environment

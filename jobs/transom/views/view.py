@@ -1,0 +1,181 @@
+"""All that a page shows of a stream in an interval, read from one state of the lake."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+
+from transom.api import Results, read
+from transom.app.freshness import snapshot_of
+from transom.charts.section import Section
+from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hour
+from transom.engine.external import NeverRun
+from transom.engine.selection import Selection
+from transom.features.registry import FINDING_ORDER
+from transom.findings.from_ledger import Finding
+from transom.findings.store import select_findings
+from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.errors import did_you_mean
+from transom.stream import Stream
+from transom.views import quality
+from transom.views.hours import DAY, Hours, hours
+
+MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
+"""The maximum number of findings: in total, and per kind and block."""
+LATEST = 31 * DAY
+"""The length of the interval if none is given: the last requested hours."""
+ATTEMPTS = 3
+"""How often a view is read again if a run publishes meanwhile."""
+
+
+class NothingToView(LookupError):
+    """No run of the stream is in the lake, or the key has no such column. The message says which."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page shows. In a notebook it is shown as the page is.
+
+    Attributes:
+        stream: the stream.
+        interval: the hours.
+        key: the text of each column of the selected key; empty for all keys.
+        findings: the findings, the worst first.
+        more_findings: a line that counts the findings that are left out; None if there are none.
+        hours: the state of each stage by hour.
+        results: the sections of the features.
+        quality: the sections about the quality of the data.
+        notices: what a reader should know about the page as a whole.
+    """
+
+    stream: Stream
+    interval: Interval
+    key: Mapping[str, str]
+    findings: list[Finding]
+    more_findings: str | None
+    hours: Hours
+    results: list[Section]
+    quality: list[Section]
+    notices: list[str] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        from transom.views.render import fragment
+
+        return fragment(self)
+
+
+def view_of(
+    lake: str | PathLike[str],
+    stream: str | PathLike[str] | Stream,
+    interval: Interval | None = None,
+    key: Mapping[str, str] | str | None = None,
+) -> View:
+    """Return what a page shows of a stream.
+
+    It is read again if a run publishes hours of the interval meanwhile, so that its parts agree.
+
+    Args:
+        lake: the folder or address with the tables of streams.
+        stream: the stream, or the path of its file.
+        interval: the hours. Default: the last 31 days of the requested hours.
+        key: as of `parse_key`, or its result. Default: all keys.
+
+    Raises:
+        NothingToView: no run of the stream is in the lake, or the key has no such column.
+        SpecificationError: the stream file is invalid.
+    """
+    results = read(lake, stream)
+    of_key = parse_key(results.stream, key) if isinstance(key, str) else dict(key or {})
+    ledger = _ledger(results)
+    before, notices = _snapshot(results, ledger)
+    chosen = interval or _latest(results, before)
+    if interval is None and chosen.start != _first(before):
+        notices.append("The last 31 days of the requested hours.")
+    for _ in range(ATTEMPTS):
+        view = _view(results, before, chosen, of_key, list(notices))
+        after = ledger.snapshot()
+        if _states(before, chosen) == _states(after, chosen):
+            return view
+        before, notices = _snapshot(results, ledger)
+    view.notices.append("A run is publishing hours of this page: its parts may be of different states.")
+    return view
+
+
+def parse_key(stream: Stream, text: str) -> dict[str, str]:
+    """Return the columns of a key with their texts.
+
+    >>> parse_key(stream, "10.0.0.1"), parse_key(stream, "client=10.0.0.1, path=/")
+    ({'client': '10.0.0.1'}, {'client': '10.0.0.1', 'path': '/'})
+
+    Args:
+        stream: the stream; a value without a column is that of its `key`, if this has one column.
+        text: the key.
+
+    Raises:
+        NothingToView: there is no such column.
+    """
+    known = sorted(stream.event_types)
+    parts = [part.partition("=") for part in text.split(", ")]
+    if all(separator and name in known for name, separator, _ in parts):
+        return {name: value for name, _, value in parts}
+    if len(stream.key) == 1:
+        return {stream.key[0]: text}
+    hint = did_you_mean(parts[0][0], known)
+    raise NothingToView(f"key: must be COLUMN=VALUE with a column of {stream.name}; got {text!r}{hint}")
+
+
+def _view(
+    results: Results, snapshot: LedgerSnapshot, interval: Interval, key: Mapping[str, str], notices: list[str]
+) -> View:
+    stream = results.stream
+    selection = Selection(results.root, stream, snapshot, interval, key)
+    findings, more = select_findings(results.root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval, key)
+    sections: list[Section] = []
+    for feature in stream.features:
+        if feature.view is not None and stream.blocks(feature.block):
+            sections += feature.view(selection)
+    if not any(hour in interval for hour in snapshot.required_hours):
+        notices.append(f"No run has requested an hour of {interval}.")
+    of_hours = hours(stream, snapshot, results.freshness(snapshot), interval)
+    return View(
+        stream, interval, key, findings, more, of_hours, sections, list(quality.sections(selection)), notices
+    )
+
+
+def _ledger(results: Results) -> Ledger:
+    from deltalake import DeltaTable
+
+    if not DeltaTable.is_deltatable(f"{results.root}/ledger"):
+        raise NothingToView(f"no run of {results.stream.name} is in this lake: {results.root}")
+    return Ledger(results.root)
+
+
+def _snapshot(results: Results, ledger: Ledger) -> tuple[LedgerSnapshot, list[str]]:
+    try:
+        return snapshot_of(results.stream, ledger), []
+    except NeverRun as error:
+        return ledger.snapshot(), [f"Waits: {error}."]
+
+
+def _first(snapshot: LedgerSnapshot) -> object:
+    return min((hour for hour in snapshot.required_hours if hour != UNKNOWN_HOUR), default=None)
+
+
+def _latest(results: Results, snapshot: LedgerSnapshot) -> Interval:
+    required = sorted(hour for hour in snapshot.required_hours if hour != UNKNOWN_HOUR)
+    if not required:
+        raise NothingToView(f"no run has requested an hour of {results.stream.name}: {results.root}")
+    last = Interval.of_hour(required[-1])
+    return Interval(max(required[0], last.end - LATEST), last.end)
+
+
+def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:
+    """Return what a run changes when it publishes."""
+    return {partition: (state.status, state.run_id) for partition, state in snapshot.within(interval)}
+
+
+def title(view: View) -> str:
+    """Return the title of a page."""
+    of_key = "".join(f", {column} {value}" for column, value in view.key.items())
+    start, end = format_hour(view.interval.start), format_hour(view.interval.end)
+    return f"{view.stream.name}{of_key}, {start} to {end}"

@@ -17,7 +17,7 @@ Ask = Callable[..., Result]
 
 def test_every_command_is_described_in_one_full_line(run: Ask) -> None:
     listed = run("--help").stdout.partition("Commands:\n")[2].splitlines()
-    commands = ["init", "check", "try", "status", "explain", "verify", "setup"]
+    commands = ["init", "check", "try", "status", "explain", "report", "verify", "setup"]
     assert [text.split()[0] for text in listed] == commands
     assert not [text for text in listed if text.endswith("...")]
 
@@ -35,7 +35,7 @@ def test_commands_of_the_help_work_in_sequence(
     tried: list[tuple[Path, list[Path]]] = []
     monkeypatch.setattr(trying, "require_spark", lambda: None)
     monkeypatch.setattr(
-        trying, "try_in", lambda folder, root, file, files, hours: tried.append((file, files)) or True
+        trying, "try_in", lambda folder, root, file, files, hours, html: tried.append((file, files)) or True
     )
     commands = [
         shlex.split(text.strip().partition("   ")[0])[1:]
@@ -47,6 +47,7 @@ def test_commands_of_the_help_work_in_sequence(
         ("try", 0),
         ("status", 1),
         ("explain", 1),
+        ("report", 1),
         ("verify", 1),
     ]
     assert tried == [(tmp_path / "schemas/streams/site.yaml", [Path("access.log")])]
@@ -55,7 +56,7 @@ def test_commands_of_the_help_work_in_sequence(
 def test_kept_lake_is_reported_only_if_it_exists(
     run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tried(folder: Path, root: str, file: Path, files: list[Path], hours: object) -> bool:
+    def tried(folder: Path, root: str, file: Path, files: list[Path], **_: object) -> bool:
         assert (root, file, files) == (str(lake), stream, [log])
         lake.mkdir()
         return True

@@ -8,6 +8,13 @@ import typer
 from transom.cli.arguments import StreamArgument, UsageError, cli_errors, stream_of
 from transom.cli.lake_argument import LakeOption, lake, reading
 
+
+class NoRunError(UsageError):
+    """No run of the stream is in the lake."""
+
+    code = 1
+
+
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write the page to this file.")
 ]
@@ -38,20 +45,24 @@ def report(
       transom report site --html site.html
       transom report site --from 2015-05-17T00:00 --to 2015-05-18T00:00 --key client=10.0.0.1
 
-    Exit code 2 where the stream, the lake or the key is wrong, or the file cannot be written.
+    Exit code 1 where no run of the stream is in the lake, 2 where the stream, the lake or the key is wrong,
+    or the file cannot be written.
     """
     from transom.core.intervals import Interval
     from transom.storage.tables import LakeError
     from transom.views.view import NothingToView, view_of
 
-    with cli_errors(ValueError, LakeError, NothingToView):
+    with cli_errors(ValueError, LakeError):
         if (start is None) != (end is None):
             raise UsageError(f"--from and --to: must be given together; got --from {start}, --to {end}")
         interval = None if start is None or end is None else Interval.parse(start, end)
         _, declared = stream_of(stream)
         uri = lake(lake_named)
-        with reading(f"{uri}/{declared.name}"):
-            view = view_of(uri, declared, interval, key)
+        try:
+            with reading(f"{uri}/{declared.name}"):
+                view = view_of(uri, declared, interval, key)
+        except NothingToView as error:
+            raise NoRunError(error) from None
         write_page(view, html or Path(f"{declared.name}.html"))
 
 

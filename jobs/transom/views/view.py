@@ -29,7 +29,7 @@ ATTEMPTS = 3
 
 
 class NothingToView(LookupError):
-    """No run of the stream is in the lake, or the key has no such column. The message says which."""
+    """No run of the stream is in the lake."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ def view_of(
         key: as of `parse_key`, or its result. Default: all keys.
 
     Raises:
-        NothingToView: no run of the stream is in the lake, or the key has no such column.
+        NothingToView: no run of the stream is in the lake.
+        ValueError: as of `parse_key`.
         SpecificationError: the stream file is invalid.
     """
     results = read(lake, stream)
@@ -112,16 +113,16 @@ def parse_key(stream: Stream, text: str) -> dict[str, str]:
         text: the key.
 
     Raises:
-        NothingToView: there is no such column.
+        ValueError: there is no such column.
     """
     known = sorted(stream.event_types)
     parts = [part.partition("=") for part in text.split(", ")]
     if all(separator and name in known for name, separator, _ in parts):
         return {name: value for name, _, value in parts}
-    if len(stream.key) == 1:
+    if len(stream.key) == 1 and not (parts[0][1] and parts[0][0].isidentifier()):
         return {stream.key[0]: text}
     hint = did_you_mean(parts[0][0], known)
-    raise NothingToView(f"key: must be COLUMN=VALUE with a column of {stream.name}; got {text!r}{hint}")
+    raise ValueError(f"key: must be COLUMN=VALUE with a column of {stream.name}; got {text!r}{hint}")
 
 
 def _view(

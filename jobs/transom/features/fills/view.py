@@ -52,8 +52,9 @@ def _section(selection: Selection, name: str, fill: Fill, key: tuple[str, ...]) 
         [names[row["frame_id"]], _shift(fill, row), *(row[column] for column in columns)] for row in rows
     )
     note = (
-        f"{len(frames)} of {counted(total, 'frame')} of {fill.frame}, the longest, with {fill.source.called} of "
-        "the same time or before. Exact where coverage is 1: the share of the interval that is published."
+        f"The longest {len(frames)} of {counted(total, 'frame')} of {fill.frame}, with "
+        f"{fill.source.called} of the same time or before. Exact where coverage is 1: the share of the "
+        "interval that is published."
     )
     if rows and not bars:
         note += " No interval of these frames is covered."

@@ -46,7 +46,7 @@ def _section(selection: Selection, name: str, pattern: Pattern) -> Section:
     return Section(
         f"{pattern.title or name}: episodes",
         f"{counted(total, 'episode')}, the latest first; {len(drawn)} in the chart. Points are the steps of "
-        "the matches, and the end of the window that detected the first. A partial episode may still grow. Exact."
+        "the matches and the end of the window that detected the first. A partial episode may grow. Exact."
         if rows
         else "No episode in these hours.",
         DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),

@@ -1,0 +1,79 @@
+"""The grid of hours, compared with the ledger."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.support.viewed_lake import ViewedLake, at, between
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.features.ingest.expected_inputs import partition_of
+from transom.views.hours import Hours
+from transom.views.view import view_of
+
+
+def hours(lake: ViewedLake, interval: Interval | None = None) -> Hours:
+    return view_of(lake.uri, lake.stream, interval).hours
+
+
+def states(grid: Hours, stage: str) -> list[str]:
+    return [cell.state for cell in grid.stages[stage]]
+
+
+def test_cell_has_the_worst_state_of_its_partitions(lake: ViewedLake) -> None:
+    for number, changes in enumerate(
+        ({}, {"complete": False}, {"status": "quarantined", "reason": "bad"}, {"status": "blocked"})
+    ):
+        partition = partition_of("rejected", at(number))
+        state = replace(lake.ledger.snapshot()[partition], **changes)  # type: ignore[arg-type]
+        lake.enter("ingest", {partition: state}, "b")
+    lake.ledger.claim("ingest", [partition_of("files", at(4))], "killed")
+    grid = hours(lake, between(0, 8))
+    assert states(grid, "ingest") == [
+        "published", "incomplete", "quarantined", "blocked", "writing", "published", "none", "none",
+    ]  # fmt: skip
+    rows = {row[1]: row for row in grid.attention.rows if row[0] == "ingest"}
+    assert rows["quarantined"][2:5] == (1, "2015-05-17T02:00", "bad")
+    assert rows["quarantined"][5] == "transom explain six 2015-05-17T02:00"
+    counts = dict(zip(grid.counts.columns, grid.counts.rows[0], strict=True))
+    assert {name: counts[name] for name in Counter(states(grid, "ingest")) if name != "none"} == {
+        "published": 2, "incomplete": 1, "quarantined": 1, "blocked": 1, "writing": 1,
+    }  # fmt: skip
+
+
+def test_hours_that_a_stage_lacks_or_has_of_other_inputs_show_as_such(lake: ViewedLake) -> None:
+    grid = hours(lake)
+    # The ledger of this lake has no input hashes of other stages than ingest.
+    assert set(states(grid, "ingest")) == {"published"}
+    assert set(states(grid, "patterns")) == {"stale"}
+    state = PartitionState(
+        "published", "c", input_hashes=lake.ledger.snapshot()[partition_of("events", at(0))].input_hashes
+    )
+    lake.enter("ingest", {partition_of(name, at(6)): state for name in ("events", "rejected", "files")}, "c")
+    grid = hours(lake)
+    assert states(grid, "patterns")[-1] == "missing"
+    assert ("patterns", "missing", 1) in [row[:3] for row in grid.attention.rows]
+
+
+@pytest.mark.parametrize(
+    ("length", "unit", "cells"), [(24 * 7, "hour", 168), (24 * 31, "day", 31), (24 * 365, "month", 13)]
+)
+def test_long_intervals_have_cells_of_days_and_months(
+    lake: ViewedLake, length: int, unit: str, cells: int
+) -> None:
+    grid = hours(lake, between(0, length))
+    assert (grid.unit, len(grid.stages["ingest"])) == (unit, cells)
+    assert sum(len(cell.interval) for cell in grid.stages["ingest"]) == length
+
+
+def test_cell_of_a_day_has_its_worst_hour(lake: ViewedLake) -> None:
+    bad = PartitionState("quarantined", "b", reason="bad")
+    lake.enter("ingest", {partition_of("events", at(3)): bad}, "b")
+    (first, *_) = hours(lake, between(0, 24 * 30)).stages["ingest"]
+    assert (first.state, first.text) == ("quarantined", "1 quarantined, 5 published, 18 none")
+
+
+def test_hours_of_blocks_that_are_gone_do_not_count(lake: ViewedLake) -> None:
+    lake.enter("nothing", {PartitionKey("nothing", "b", "t", at(1)): PartitionState("blocked", "r")}, "r")
+    assert "nothing" not in hours(lake).stages

@@ -10,7 +10,7 @@ from typer.testing import Result
 
 from tests.support.viewed_lake import ViewedLake, at, finding, window
 from transom.charts.section import MAX_TEXT
-from transom.views.render import page, shown
+from transom.views.render import shown
 from transom.views.view import view_of
 
 HOSTILE = [
@@ -107,7 +107,7 @@ def hostile(make_lake: Callable[[Path], ViewedLake], tmp_path_factory: pytest.Te
 
 
 def test_hostile_texts_are_shown_as_text(hostile: ViewedLake) -> None:
-    html = page(view_of(hostile.uri, hostile.stream))
+    html = view_of(hostile.uri, hostile.stream).page()
     elements = Elements(html)
     assert elements.tags <= TAGS
     assert not [name for name, _ in elements.attributes if name.startswith("on")]
@@ -120,13 +120,13 @@ def test_hostile_texts_are_shown_as_text(hostile: ViewedLake) -> None:
 
 
 def test_page_of_a_hostile_key(hostile: ViewedLake) -> None:
-    html = page(view_of(hostile.uri, hostile.stream, key={"client": HOSTILE[1]}))
+    html = view_of(hostile.uri, hostile.stream, key={"client": HOSTILE[1]}).page()
     assert Elements(html).tags <= TAGS
     assert HOSTILE[1] in Elements(html).text
 
 
 def test_page_needs_no_other_file_and_no_script(hostile: ViewedLake) -> None:
-    html = page(view_of(hostile.uri, hostile.stream))
+    html = view_of(hostile.uri, hostile.stream).page()
     addresses = {value for name, value in Elements(html).attributes if name in ATTRIBUTES_WITH_ADDRESSES}
     assert all(value.startswith("#") for value in addresses)
     assert "script" not in Elements(html).tags
@@ -135,14 +135,14 @@ def test_page_needs_no_other_file_and_no_script(hostile: ViewedLake) -> None:
 
 
 def test_links_lead_to_parts_of_the_page(hostile: ViewedLake) -> None:
-    attributes = Elements(page(view_of(hostile.uri, hostile.stream))).attributes
+    attributes = Elements(view_of(hostile.uri, hostile.stream).page()).attributes
     ids = [value for name, value in attributes if name == "id"]
     assert len(ids) == len(set(ids))
     assert {value[1:] for name, value in attributes if name == "href"} <= {*ids}
 
 
 def test_figures_of_the_table_are_on_the_page(hostile: ViewedLake) -> None:
-    text = Elements(page(view_of(hostile.uri, hostile.stream))).text
+    text = Elements(view_of(hostile.uri, hostile.stream).page()).text
     lake_rows = [10 + n for n in range(len(HOSTILE))]
     assert f"{10 * lake_rows[-1]:,}" in text
 
@@ -150,7 +150,7 @@ def test_figures_of_the_table_are_on_the_page(hostile: ViewedLake) -> None:
 def test_notebook_shows_the_parts_of_the_page(hostile: ViewedLake) -> None:
     view = view_of(hostile.uri, hostile.stream)
     html = view._repr_html_()
-    assert html in page(view)
+    assert html in view.page()
     assert "<svg" in html
     assert not Elements(html).tags & {"html", "body"}
 

@@ -17,7 +17,7 @@ class DataTable:
     Attributes:
         columns: the names of the columns.
         rows: the values.
-        total: the number of rows that there are; greater than that of `rows` if the page leaves some out.
+        total: the number of rows that there are; greater than that of `rows` if the page skips some.
     """
 
     columns: tuple[str, ...]
@@ -61,7 +61,7 @@ class Section:
 def thin(rows: Sequence[Mapping[str, Any]], limit: int, by: str) -> list[Mapping[str, Any]]:
     """Return at most `limit` rows of a sequence: of each part of equal length the row with the largest value.
 
-    So a peak is never left out.
+    So no peak is lost.
 
     Args:
         rows: the rows, in order.

@@ -1,12 +1,15 @@
 """`transom report`: the page of a stream as one file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transom.cli.arguments import StreamArgument, UsageError, cli_errors, stream_of
 from transom.cli.lake_argument import LakeOption, lake, reading
+
+if TYPE_CHECKING:
+    from transom.views.view import View
 
 
 class NoRunError(UsageError):
@@ -66,16 +69,14 @@ def report(
         write_page(view, html or Path(f"{declared.name}.html"))
 
 
-def write_page(view: object, file: Path) -> None:
+def write_page(view: "View", file: Path) -> None:
     """Write the page of a view to a file, and print its name.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    from transom.views.render import page
-
     try:
-        file.write_text(page(view), encoding="utf-8")
+        file.write_text(view.page(), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--html: cannot write {file}: {error.strerror}") from None
     typer.echo(f"written: {file}")

@@ -21,7 +21,7 @@ MAX_READ = 100_000
 
 @dataclass(frozen=True)
 class Selection:
-    """What a view shows.
+    """The rows of a view.
 
     Each table is opened once. So all queries of a view read the same version, also while a run writes.
 

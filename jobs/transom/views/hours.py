@@ -1,7 +1,7 @@
 """The state of each stage by hour, as a grid, and what there is to do. From the ledger alone."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,6 +14,8 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 
 DAY = timedelta(days=1)
+Trouble = tuple[datetime, str, str | None]
+"""An hour, its state, and why."""
 UNITS = (("hour", 7 * DAY), ("day", 200 * DAY))
 """The lengths of a cell, with the longest interval that has such cells; longer ones have cells of months."""
 WORST = (
@@ -33,7 +35,7 @@ MEANINGS = {
     "incomplete": "published, and something is missing",
     "stale": "published, and what it is computed from has changed",
     "missing": "requested, and not computed",
-    "quarantined": "a check withholds it",
+    "quarantined": "a check failed, and it is not published",
     "blocked": "an input is not published",
     "writing": "a run writes it now, or was killed",
     "damaged": "its rows are damaged",
@@ -87,13 +89,16 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
     unit = next((name for name, longest in UNITS if interval.end - interval.start <= longest), "month")
     cells = list(_cells(interval, unit))
     required = [hour for hour in snapshot.required_hours if hour in interval]
-    stages, counts, attention = {}, {}, []
+    stages: dict[str, tuple[Cell, ...]] = {}
+    counts: dict[str, Counter[str]] = {}
+    attention: list[tuple[object, ...]] = []
+    troubled = _troubled(snapshot)
     for stage in stream.stages:
         stale = freshness.stale(stage)
-        states = _states(snapshot, stage, required, stale)
+        states = _states(snapshot, stage, required, troubled.get(stage, ()), stale)
         counts[stage] = Counter(states.values())
         stages[stage] = tuple(_cell(cell, states) for cell in cells)
-        attention += _attention(stream, snapshot, stage, states, stale)
+        attention += _attention(stream, snapshot, stage, states, troubled.get(stage, ()), stale)
     seen = set[str]().union(*counts.values())
     seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
     columns = [state for state in MEANINGS if state in seen and state != "none"]
@@ -106,16 +111,29 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
     )
 
 
+def _troubled(snapshot: LedgerSnapshot) -> dict[str, list[Trouble]]:
+    """Return the partitions that are not published and complete, by stage: hour, state and reason."""
+    troubled: dict[str, list[Trouble]] = {}
+    for partition, state in snapshot.troubled():
+        if state.status != "expired":
+            word = "incomplete" if state.status == "published" else state.status
+            troubled.setdefault(partition.stage, []).append((partition.hour, word, state.reason))
+    return troubled
+
+
 def _states(
-    snapshot: LedgerSnapshot, stage: str, required: Sequence[datetime], stale: Mapping[datetime, PartitionKey]
+    snapshot: LedgerSnapshot,
+    stage: str,
+    required: Sequence[datetime],
+    troubled: Iterable[Trouble],
+    stale: Mapping[datetime, PartitionKey],
 ) -> dict[datetime, str]:
     """Return the state of each required hour of a stage."""
     states = dict.fromkeys(required, "missing")
     states |= dict.fromkeys(states.keys() & snapshot.all_hours(stage), "published")
-    for partition, state in snapshot.troubled():
-        if partition.stage == stage and partition.hour in states and state.status != "expired":
-            word = "incomplete" if state.status == "published" else state.status
-            states[partition.hour] = min(word, states[partition.hour], key=WORST.index)
+    for hour, word, _ in troubled:
+        if hour in states:
+            states[hour] = min(word, states[hour], key=WORST.index)
     for hour in stale:
         # An hour that is not computed counts as stale, too.
         if states.get(hour, "missing") != "missing":
@@ -147,17 +165,17 @@ def _attention(
     snapshot: LedgerSnapshot,
     stage: str,
     states: Mapping[datetime, str],
+    troubled: Iterable[Trouble],
     stale: Mapping[datetime, PartitionKey],
 ) -> Iterator[tuple[object, ...]]:
     """Yield a row for each state and cause of a stage's hours: how many, which, and the command to run."""
-    groups: dict[tuple[str, str], set[datetime]] = {}
     reasons: dict[tuple[datetime, str], str] = {}
-    for partition, state in snapshot.troubled():
-        if partition.stage == stage and state.reason and partition.hour in states:
-            word = "incomplete" if state.status == "published" else state.status
-            reasons.setdefault((partition.hour, word), state.reason)
+    for hour, word, reason in troubled:
+        if reason and hour in states:
+            reasons.setdefault((hour, word), reason)
     of_stale = {hour: root for hour, root in stale.items() if states.get(hour) in ("stale", "missing")}
     causes = {hour: text for text, of in format_roots(of_stale, snapshot).items() for hour in of}
+    groups: dict[tuple[str, str], set[datetime]] = {}
     for hour, word in states.items():
         if word != "published":
             cause = reasons.get((hour, word)) or causes.get(hour) or MEANINGS[word]

@@ -1,4 +1,4 @@
-"""The quality of a stream: failed checks, rejected lines with samples, work beside its bound."""
+"""The quality of a stream: failed checks, rejected lines with samples, work with its bound."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -45,7 +45,7 @@ def _checks(selection: Selection) -> Section:
     return Section(
         "Failed checks",
         f"{counted(len(rows), 'failed check')} of the rows as they are. After one of severity error, the "
-        "hour is withheld."
+        "hour is not published."
         if rows
         else "Every check of these hours passed.",
         DataTable.of(columns, ([row[column] for column in columns] for row in rows)) if rows else None,
@@ -96,7 +96,7 @@ def _work(selection: Selection) -> Section:
     cells = [[*(row[column] for column in columns), *_costs(row)] for row in rows]
     return Section(
         "Runs",
-        f"The last {counted(len(cells), 'run')} over these hours.",
+        f"The last {counted(len(cells), 'run')} over these hours." if cells else "No run over these hours.",
         DataTable.of([*columns, "seconds", "work of its bound"], cells) if cells else None,
         None,
         "runs",
@@ -104,7 +104,7 @@ def _work(selection: Selection) -> Section:
 
 
 def _costs(run: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Return the seconds of a run, and its counters beside their bounds."""
+    """Return the seconds of a run, and its counters with their bounds."""
     counters, limits = dict(run["counters"] or ()), dict(run["counter_limits"] or ())
     bounds = (f"{name} {counters.get(name, 0):,} of {limit:,}" for name, limit in sorted(limits.items()))
     return dict(run["phase_seconds"] or ()).get("total"), ", ".join(bounds)

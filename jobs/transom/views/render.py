@@ -15,13 +15,18 @@ from transom.charts.section import MAX_TEXT
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
-from transom.views.view import View, title
 
 _AXIS = {
     "labelColor": "currentColor", "titleColor": "currentColor", "gridColor": "var(--line)",
     "domainColor": "var(--line)", "tickColor": "var(--line)", "labelLimit": 260, "labelOverlap": True,
 }  # fmt: skip
-_LEGEND = {"labelColor": "currentColor", "titleColor": "currentColor", "orient": "top", "labelLimit": 260}
+_LEGEND = {
+    "columns": 4,
+    "labelColor": "currentColor",
+    "titleColor": "currentColor",
+    "orient": "top",
+    "labelLimit": 160,
+}
 CONFIG: Mapping[str, Any] = {
     # The heading and the table describe the chart.
     "aria": False,
@@ -38,14 +43,9 @@ CONFIG: Mapping[str, Any] = {
 """The appearance of all charts; colours are variables of `style.css`."""
 
 
-def page(view: View) -> str:
-    """Return a page that is complete in itself: one file, which needs no network."""
-    return _environment().get_template("page.html").render(view=view, title=title(view), style=style())
-
-
-def fragment(view: View) -> str:
-    """Return the part of a page for another page or a notebook, with its style sheet."""
-    return _environment().get_template("fragment.html").render(view=view, title=title(view), style=style())
+def render(template: str, **values: object) -> str:
+    """Return a template of this package with its values; every text among them is escaped."""
+    return _environment().get_template(template).render(**values, style=style())
 
 
 def svg(spec: Mapping[str, Any]) -> Markup:

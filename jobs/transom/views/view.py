@@ -6,8 +6,10 @@ from os import PathLike
 
 from transom.api import Results, read
 from transom.app.freshness import snapshot_of
-from transom.charts.section import Section
+from transom.charts.section import MAX_ROWS, DataTable, Section
 from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hour
+from transom.core.partitions import SOURCE_STAGE
+from transom.core.terminal import counted
 from transom.engine.external import NeverRun
 from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
@@ -16,9 +18,11 @@ from transom.findings.store import select_findings
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
+from transom.spec.external_source import EVENTS
 from transom.stream import Stream
 from transom.views import quality
 from transom.views.hours import DAY, Hours, hours
+from transom.views.render import render
 
 MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
 """The maximum number of findings: in total, and per kind and block."""
@@ -34,14 +38,14 @@ class NothingToView(LookupError):
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows. In a notebook it is shown as the page is.
+    """The content of a page. In a notebook it is shown as the page is.
 
     Attributes:
         stream: the stream.
         interval: the hours.
         key: the text of each column of the selected key; empty for all keys.
         findings: the findings, the worst first.
-        more_findings: a line that counts the findings that are left out; None if there are none.
+        more_findings: a line that counts the other findings; None if there are none.
         hours: the state of each stage by hour.
         results: the sections of the features.
         quality: the sections about the quality of the data.
@@ -58,10 +62,20 @@ class View:
     quality: list[Section]
     notices: list[str] = field(default_factory=list)
 
-    def _repr_html_(self) -> str:
-        from transom.views.render import fragment
+    @property
+    def title(self) -> str:
+        """The title of the page."""
+        of_key = "".join(f", {column} {value}" for column, value in self.key.items())
+        start, end = format_hour(self.interval.start), format_hour(self.interval.end)
+        return f"{self.stream.name}{of_key}, {start} to {end}"
 
-        return fragment(self)
+    def page(self) -> str:
+        """Return a page that is complete in itself: one file of HTML, which needs no network."""
+        return render("page.html", view=self)
+
+    def _repr_html_(self) -> str:
+        """Return the content of the page with its style sheet, for a notebook or another page."""
+        return render("fragment.html", view=self)
 
 
 def view_of(
@@ -135,11 +149,29 @@ def _view(
     for feature in stream.features:
         if feature.view is not None and stream.blocks(feature.block):
             sections += feature.view(selection)
+    if key:
+        sections.append(_events(selection))
     if not any(hour in interval for hour in snapshot.required_hours):
         notices.append(f"No run has requested an hour of {interval}.")
     of_hours = hours(stream, snapshot, results.freshness(snapshot), interval)
     return View(
         stream, interval, key, findings, more, of_hours, sections, list(quality.sections(selection)), notices
+    )
+
+
+def _events(selection: Selection) -> Section:
+    """Return the last events of the selected key."""
+    hours_of = selection.hours(SOURCE_STAGE, EVENTS, EVENTS)
+    rows, total = selection.select(
+        EVENTS, hours_of, order="event_time DESC, source_id, source_line", limit=MAX_ROWS
+    )
+    columns = [name for name in (rows[0] if rows else ()) if name != "hour" and not name.startswith("__")]
+    return Section(
+        "Events of the key",
+        f"{counted(total, 'event')}, the last first." if rows else "No event in these hours.",
+        DataTable.of(columns, ([row[column] for column in columns] for row in rows), total) if rows else None,
+        None,
+        EVENTS,
     )
 
 
@@ -173,10 +205,3 @@ def _latest(results: Results, snapshot: LedgerSnapshot) -> Interval:
 def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:
     """Return what a run changes when it publishes."""
     return {partition: (state.status, state.run_id) for partition, state in snapshot.within(interval)}
-
-
-def title(view: View) -> str:
-    """Return the title of a page."""
-    of_key = "".join(f", {column} {value}" for column, value in view.key.items())
-    start, end = format_hour(view.interval.start), format_hour(view.interval.end)
-    return f"{view.stream.name}{of_key}, {start} to {end}"

@@ -1,4 +1,4 @@
-"""The view of fills: the rows of the longest frames beside those of the history they are compared with."""
+"""The view of fills: the rows that fill the longest frames, with those of the history before them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -56,7 +56,9 @@ def _section(selection: Selection, name: str, fill: Fill, key: tuple[str, ...]) 
         f"{fill.source.called} of the same time or before. Exact where coverage is 1: the share of the "
         "interval that is published."
     )
-    if rows and not bars:
+    if not rows:
+        note = "No frame is filled in these hours."
+    elif not bars:
         note += " No interval of these frames is covered."
     return Section(
         f"{name}: what fills {fill.frame}",

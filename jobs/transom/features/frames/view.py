@@ -42,7 +42,9 @@ def sections(selection: Selection) -> Iterator[Section]:
         some = f", of which the longest {len(rows)} are shown" if total > len(rows) else ""
         yield Section(
             f"{name}: frames {frame.rule}",
-            f"{counted(total, 'frame')}{some}, each as the last hour reports it. Exact.",
+            f"{counted(total, 'frame')}{some}, each as the last hour reports it. Exact."
+            if rows
+            else "No frame in these hours.",
             DataTable.of(
                 [figures.get(column, column) for column in columns],
                 ([row[column] for column in columns] for row in rows),

@@ -1,1 +1,1 @@
-"""What a page shows, as plain data: sections with tables, and charts as Vega-Lite specifications."""
+"""The content of a page as plain data: sections with tables, and charts as Vega-Lite specifications."""

@@ -1,4 +1,4 @@
-"""A section of a page: a heading, a chart, and the table of its figures. No library of charts or pages."""
+"""A section of a page: a heading, a chart, and the table of its values. No library of charts or pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ class Section:
 
     Attributes:
         title: the heading.
-        note: what the figures are, which of them are shown, and how exact they are.
-        table: the figures; None if there are none.
+        note: what the values are, which of them are shown, and how exact they are.
+        table: the values; None if there are none.
         chart: a Vega-Lite specification; None if there is no chart.
         subject: the block or stage, for a short link to the section.
     """

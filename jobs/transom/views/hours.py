@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.charts.section import DataTable
-from transom.core.intervals import HOUR, Interval, format_hour, format_hours
+from transom.core.intervals import HOUR, Interval, format_hour
 from transom.core.partitions import PartitionKey
 from transom.engine.gate_text import format_roots
 from transom.ledger.freshness import Freshness
@@ -14,6 +14,8 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 
 DAY = timedelta(days=1)
+MAX_RANGES = 5
+"""The maximum number of ranges of hours in a row of the table."""
 Trouble = tuple[datetime, str, str | None]
 """An hour, its state, and why."""
 UNITS = (("hour", 7 * DAY), ("day", 200 * DAY))
@@ -88,7 +90,7 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
     """
     unit = next((name for name, longest in UNITS if interval.end - interval.start <= longest), "month")
     cells = list(_cells(interval, unit))
-    required = [hour for hour in snapshot.required_hours if hour in interval]
+    required = sorted(hour for hour in snapshot.required_hours if hour in interval)
     stages: dict[str, tuple[Cell, ...]] = {}
     counts: dict[str, Counter[str]] = {}
     attention: list[tuple[object, ...]] = []
@@ -175,11 +177,27 @@ def _attention(
             reasons.setdefault((hour, word), reason)
     of_stale = {hour: root for hour, root in stale.items() if states.get(hour) in ("stale", "missing")}
     causes = {hour: text for text, of in format_roots(of_stale, snapshot).items() for hour in of}
-    groups: dict[tuple[str, str], set[datetime]] = {}
+    groups: dict[tuple[str, str], list[datetime]] = {}
     for hour, word in states.items():
         if word != "published":
             cause = reasons.get((hour, word)) or causes.get(hour) or MEANINGS[word]
-            groups.setdefault((word, cause), set()).add(hour)
-    for (word, cause), of in sorted(groups.items(), key=lambda item: (WORST.index(item[0][0]), min(item[1]))):
-        see = f"transom explain {stream.name} {format_hour(min(of))}"
-        yield stage, word, len(of), format_hours(of), cause, see
+            groups.setdefault((word, cause), []).append(hour)
+    for (word, cause), of in sorted(groups.items(), key=lambda item: (WORST.index(item[0][0]), item[1][0])):
+        see = f"transom explain {stream.name} {format_hour(of[0])}"
+        yield stage, word, len(of), _which(of), cause, see
+
+
+def _which(hours: Sequence[datetime]) -> str:
+    """Return sorted hours as text: the first ranges, and the number of the others."""
+    ranges: list[list[datetime]] = []
+    for hour in hours:
+        if ranges and ranges[-1][1] == hour:
+            ranges[-1][1] += HOUR
+        else:
+            ranges.append([hour, hour + HOUR])
+    texts = [
+        format_hour(start) if end - start == HOUR else f"{format_hour(start)} to {format_hour(end)}"
+        for start, end in ranges[:MAX_RANGES]
+    ]
+    more = len(ranges) - MAX_RANGES
+    return ", ".join([*texts, *([f"and {more} more"] if more > 0 else [])])

@@ -42,6 +42,16 @@ def test_cell_has_the_worst_state_of_its_partitions(lake: ViewedLake) -> None:
     }  # fmt: skip
 
 
+def test_worst_partition_counts_in_any_order(lake: ViewedLake) -> None:
+    tables = ("events", "files", "rejected")
+    for number, worst in enumerate(tables):
+        stored = lake.ledger.snapshot()[partition_of(worst, at(number))]
+        entries = {partition_of(name, at(number)): replace(stored, complete=False) for name in tables}
+        entries[partition_of(worst, at(number))] = replace(stored, status="quarantined", reason="bad")
+        lake.enter("ingest", entries, "b")
+    assert states(hours(lake), "ingest")[:3] == ["quarantined"] * 3
+
+
 def test_hours_that_a_stage_lacks_or_has_of_other_inputs_show_as_such(lake: ViewedLake) -> None:
     grid = hours(lake)
     # The ledger of this lake has no input hashes of other stages than ingest.

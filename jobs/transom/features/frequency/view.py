@@ -26,7 +26,7 @@ def sections(selection: Selection) -> Iterator[Section]:
 
 def _section(selection: Selection, name: str, block: Frequency) -> Section:
     columns = ["rank", *block.item, "estimate", "low", "high", "watched", "change", "since"]
-    title = f"{block.title or name}: most frequent {', '.join(block.item)}"
+    title = f"{name}: most frequent {', '.join(block.item)}"
     if selection.key:
         columns.insert(0, "window_end")
         rows, total = selection.rows("frequency", name, "frequencies", order="window_end DESC, rank")

@@ -44,7 +44,7 @@ def _section(selection: Selection, name: str, pattern: Pattern) -> Section:
     ]
     chart = spans(bars, [f"level {level}" for level in levels], _steps(selection, name, pattern, drawn))
     return Section(
-        f"{pattern.title or name}: episodes",
+        f"{name}: episodes",
         f"{counted(total, 'episode')}, the latest first; {len(drawn)} in the chart. Points are the steps of "
         "the matches and the end of the window that detected the first. A partial episode may grow. Exact."
         if rows

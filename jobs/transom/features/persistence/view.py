@@ -37,10 +37,12 @@ def _section(selection: Selection, name: str, block: Persistence) -> Section:
         "gap_mean_s", "gap_cv", "slots",
     ]  # fmt: skip
     return Section(
-        f"{block.title or name}: items that come again and again",
+        f"{name}: items that come again and again",
         f"{counted(total, 'item')} of {', '.join(block.item)} in most of the slots of "
         f"{format_duration(block.slot)} of {format_duration(block.window)}, each as last reported; the first "
-        f"{min(total, ITEMS)} in the chart. The number of slots is between low and high.",
+        f"{min(total, ITEMS)} in the chart. The number of slots is between low and high."
+        if rows
+        else "No item in most of the slots in these hours.",
         DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),
         slots(cells, [*STATES.values()]) if cells else None,
         name,

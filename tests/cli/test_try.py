@@ -90,7 +90,8 @@ def test_equal_files_are_reported_and_count_as_in_a_job(
         file.write_bytes(gzip.compress(lines) if file.suffix == ".gz" else lines)
     (tmp_path / "try").mkdir()
     lake = f"{tmp_path}/lake"
-    assert try_in(tmp_path / "try", lake, stream, [*files, files[0]], spark)
+    assert try_in(tmp_path / "try", lake, stream, [*files, files[0]], spark, html=Path("web.html"))
+    assert "2015-05-17T01:00 to 2015-05-17T02:00 (UTC, 1 hour)" in Path("web.html").read_text()
     assert len(read_rows(DeltaTable(f"{lake}/web/events"))) == 120
     output = capsys.readouterr()
     _, _, shown = output.out.partition("files of the same bytes")

@@ -88,12 +88,17 @@ class Watch:
 
 
 def run(
-    command: Sequence[object], log: Path, environment: Mapping[str, str] | None = None, says: str = ""
+    command: Sequence[object],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    says: str = "",
+    watching: Callable[[Callable[[], Iterable[int]]], Watch] = Watch,
 ) -> Measured:
     """Run a command to its end.
 
     Args:
         says: a text of the output whose time to measure; empty means none.
+        watching: returns what samples the processes, which it calls a function for.
 
     Raises:
         Failed: the command fails, or never prints the text.
@@ -107,7 +112,7 @@ def run(
             stdout=output, stderr=output,
         )  # fmt: skip
         try:
-            with Watch(lambda: [process.pid]) as watch:
+            with watching(lambda: [process.pid]) as watch:
                 while said_at is None and says and process.poll() is None:
                     time.sleep(EVERY)
                     if says in log.read_text(errors="replace"):

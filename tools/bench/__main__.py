@@ -1,7 +1,7 @@
 """`make bench`: every benchmark, or those that are named; results in .transom/bench.
 
 Each benchmark that ends replaces its file in docs/benchmarks/data, from which the site has its tables; with
-`--lines` or `--log` it does not."""
+`--lines`, `--log`, `--events`, `--keys` or `--hours` it does not."""
 
 import argparse
 import os
@@ -21,6 +21,7 @@ from bench import (
     levels,
     persistence,
     stages,
+    scale,
     trial,
     updates,
     widen,
@@ -48,6 +49,7 @@ BENCHES = (
     "persistence",
     "frequency",
     "updates",
+    "scale",
 )
 
 
@@ -59,7 +61,12 @@ def arg_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
-    once = "levels, flat, widen, between, frames, persistence and frequency"
+    parser.add_argument("--events", type=int, nargs="+", default=[*scale.SIZES], help="of scale: the sizes")
+    parser.add_argument(
+        "--keys", type=int, default=scale.KEYS, help=f"of scale, 1000 to 1000000 ({scale.KEYS})"
+    )
+    parser.add_argument("--hours", type=int, default=scale.HOURS, help=f"of scale ({scale.HOURS})")
+    once = "levels, flat, scale, widen, between, frames, persistence and frequency"
     parser.add_argument("--repetitions", type=int, default=3, help=f"of each measurement, but for {once} (3)")
     return parser
 
@@ -87,6 +94,7 @@ def parts(arguments: argparse.Namespace) -> Mapping[str, Callable[[], Rows]]:
         "persistence": lambda: persistence.bench(CACHE, arguments.lines, 1),
         "frequency": lambda: frequency.bench(CACHE, arguments.lines, 1),
         "updates": lambda: updates.bench(many),
+        "scale": lambda: scale.bench(CACHE / "scale", arguments.events, arguments.keys, arguments.hours),
     }
 
 
@@ -111,13 +119,16 @@ def main() -> None:
         sys.exit("bench: the environment is not set up; run `make bench`")
     parser = arg_parser()
     arguments = parser.parse_args()
-    whole = arguments.log is None and arguments.lines == parser.get_default("lines")
+    measured_whole = ("log", "lines", "events", "keys", "hours")
+    whole = all(vars(arguments)[name] == parser.get_default(name) for name in measured_whole)
     found: list[Mapping[str, Any]] = []
     try:
         for row in measured(arguments.which or BENCHES, parts(arguments), whole):
             found.append(row)
             case = " ".join(
-                f"{row[name]} {name}" for name in ("keys", "levels", "day", "case", "columns") if name in row
+                f"{row[name]} {name}"
+                for name in ("events", "keys", "levels", "day", "case", "columns")
+                if name in row
             )
             labels = [row["bench"], row.get("log", ""), case, row["who"]]
             print(f"{' '.join(filter(None, labels))}: {row['seconds']} s", flush=True)

@@ -8,6 +8,7 @@ from bench import framing, stages
 from bench import frequency as frequent
 from bench import ingest as reading
 from bench import persistence as persistent
+from bench import scale as growing
 from bench import updates as taken
 from bench import year as past
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
@@ -37,6 +38,8 @@ AIMS = {
     "updates": f"Splitter in at most {taken.SLOWER:g} times the time, for every number of columns; the "
     "listing takes longer",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
+    "scale": f"CPU within {growing.LINEAR:g} times linear in the events; the driver's memory stays within "
+    f"{growing.FLAT:g} times",
 }
 PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
     "ingest": {

@@ -1,4 +1,4 @@
-"""Memory and CPU time of a Spark application over time, separately for the driver, Java and Python workers."""
+"""Memory and CPU time of a Spark application over time, for the driver, Java and Python workers."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""All stages in one run over logs of growing size: cost per stage and process, and its growth with the events.
+"""All stages in one run over logs of growing size: cost per stage and process, and its growth.
 
 The hours and the keys stay the same while the events grow. One key has half of all events.
 """
@@ -172,17 +172,15 @@ def _measured(folder: Path, count: int, keys: int, hours: int) -> Iterator[dict[
         ALL: (began, ended),
     }
     for who, (start, end) in spans.items():
-        record = records.get(who, {})
-        spilled = {name: record.get(f"{name}BytesSpilled") for name in ("memory", "disk")}
-        if who == ALL:
-            spilled = {
-                name: sum(one[f"{name}BytesSpilled"] for one in records.values()) for name in spilled
-            }
+        covered = records.values() if who == ALL else [records[who]] if who in records else []
+        spilled = {
+            f"{name}_spilled_mib": round(sum(one[f"{name}BytesSpilled"] for one in covered) / MIB, 1)
+            for name in ("memory", "disk")
+        }
         yield {
             "bench": "scale", "who": who, "events": count, "keys": keys, "hours": hours,
             "seconds": round(end - start, 1), **_by_role(cost(samples, start, end)),
-            **{f"{name}_spilled_mib": round(value / MIB, 1) for name, value in spilled.items() if value is not None},
-            "rows": record.get("rows", sum(one["rows"] for one in records.values()) if who == ALL else 0),
+            **spilled, "rows": sum(one["rows"] for one in covered),
             **({"peak_mib": whole.peak_mib, "whole": asdict(whole)} if who == ALL else {}),
         }  # fmt: skip
 

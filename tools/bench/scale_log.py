@@ -53,7 +53,7 @@ def _write(folder: Path, hour: int, count: int, keys: int) -> None:
     pieces = -(-count // PIECE)
     # A piece has its own part of the hour, so that the lines of the file are in order.
     edges = [3600 * piece // max(pieces, 1) for piece in range(pieces + 1)]
-    with gzip.open(file, "wb", compresslevel=1) as output:
+    with file.open("wb") as raw, gzip.GzipFile("", "wb", 1, raw, mtime=0) as output:
         for piece, lines_of_piece in enumerate(sizes(count, pieces) if pieces else []):
             rng = np.random.default_rng([SEED, hour, piece])
             seconds = rng.integers(edges[piece], edges[piece + 1], lines_of_piece)

@@ -10,6 +10,7 @@ from bench.aims import AIMS, Row, judged
 from bench.between_log import ROWS_OF_ONE
 from bench.levels import MOST_KEYS
 from bench.measure import LONG, machine
+from bench.roles import ROLES
 from bench.version import WRITING, version
 from bench.widen import SLIDING
 
@@ -308,6 +309,28 @@ def updates(rows: Sequence[Row]) -> str:
     )  # fmt: skip
 
 
+def scale(rows: Sequence[Row]) -> str:
+    """Return a table with a line per stage and number of events."""
+    names = ("seconds", "cpu_s", *(f"{role}_cpu_s" for role in ROLES), *(f"{role}_mib" for role in ROLES))
+    more = ("memory_spilled_mib", "disk_spilled_mib", "growth", "driver_growth")
+    return _table(
+        [
+            *("stage", "events", "keys", "rows", "s", "CPU s", *(f"{role}, CPU s" for role in ROLES)),
+            *(f"{role}, peak MiB" for role in ROLES),
+            *("spilled from memory, MiB", "to disk, MiB", "CPU's growth to the events'"),
+            *("driver's memory to the first", "aims missed"),
+        ],
+        [
+            [
+                row["who"], f"{row['events']:,}", f"{row['keys']:,}", f"{row['rows']:,}",
+                *(row[name] for name in names), *(row.get(name) for name in more),
+                "; ".join(aim for aim, met in row.get("aims", {}).items() if not met),
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
 def _thousands(number: int | None) -> str | None:
     return None if number is None else f"{number:,}"
 
@@ -328,4 +351,5 @@ SECTIONS = {
     "persistence": persistence,
     "frequency": frequency,
     "updates": updates,
+    "scale": scale,
 }

@@ -28,8 +28,10 @@ FLAT = 1.1
 """Goal: maximum memory of the driver, divided by that with the fewest events."""
 START, ALL = "start", "all stages"
 JOB = Path(__file__).with_name("stage_record.py")
-LAKE_BYTES_OF_ONE = 150
+BYTES_OF_EVENT = 80
 """Disk space of an event in the lake, and in files on the way into it, in bytes: more than measured."""
+BYTES_OF_KEY_HOUR = 400
+"""The same of the state and the reports of a key in an hour."""
 
 
 def stream_of(folder: Path) -> Path:
@@ -109,7 +111,7 @@ def bench(
     for count in sorted(sizes):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        _require_space(folder, count)
+        _require_space(folder, count, keys * hours)
         scale_log.land(folder, count, keys, hours)
         for row in _measured(folder, count, keys, hours):
             who = row["who"]
@@ -143,8 +145,8 @@ def growth(
     return {"growth": round(grown, 2), "driver_growth": round(driver, 2), "aims": aims}
 
 
-def _require_space(folder: Path, count: int) -> None:
-    needed = count * (scale_log.BYTES_OF_ONE + LAKE_BYTES_OF_ONE)
+def _require_space(folder: Path, count: int, key_hours: int) -> None:
+    needed = count * (scale_log.BYTES_OF_ONE + BYTES_OF_EVENT) + min(count, key_hours) * BYTES_OF_KEY_HOUR
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise Failed(f"scale: {count} events need {needed // MIB:,} MiB of disk; {free // MIB:,} are free")

@@ -31,6 +31,8 @@ from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 
 MAX_ROWS_PER_COMMIT = 250_000
 """The maximum number of findings in a commit, unless a single hour has more."""
+ROWS_AT_A_TIME = 10_000
+"""The maximum number of rows that are Python objects at a time while they are hashed."""
 
 BlockHour = tuple[str, datetime]
 MARK = "__mark"
@@ -102,12 +104,18 @@ def _summaries(
         rows = template.summarize(published, entries, next(readable, UNKNOWN_HOUR))
         block = f"{stream.name}/{source.stage}/{source.kind}/{template.block}"
         words = fingerprint([VERSION, block, asdict(template)])
-        # Times as numbers: formatting is slow.
-        plain = (c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns)
-        hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
-        ids = (short_hash(f"{block}/{identity}") for identity in rows[IDENTITY].to_pylist())
-        marks = [f"{id} {source_hash}" for id, source_hash in zip(ids, hashes, strict=True)]
-        yield template, rows.append_column(MARK, pa.array(marks, pa.string()))
+        # Python objects of all rows would need ten times the memory of the rows.
+        marks = [_marks(batch, block, words) for batch in rows.to_batches(max_chunksize=ROWS_AT_A_TIME)]
+        yield template, rows.append_column(MARK, pa.chunked_array(marks, pa.string()))
+
+
+def _marks(rows: pa.RecordBatch, block: str, words: str) -> pa.Array:
+    # Times as numbers: formatting is slow.
+    plain = (c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns)
+    hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
+    ids = (short_hash(f"{block}/{identity}") for identity in rows[IDENTITY].to_pylist())
+    marks = [f"{id} {source_hash}" for id, source_hash in zip(ids, hashes, strict=True)]
+    return pa.array(marks, pa.string())
 
 
 def _of_hours(summary: Summary, hours: Iterable[BlockHour]) -> pa.Table:

@@ -12,6 +12,8 @@ from typing import Any
 
 SUMS = ("memoryBytesSpilled", "diskBytesSpilled", "inputBytes", "shuffleWriteBytes")
 """Metrics of Spark's stages, summed over these."""
+RUN_STAGE = "run_stage"
+"""The function of the pipeline that is recorded."""
 ALL_STAGES = 1_000_000
 """The number of Spark's stages to keep. By default, Spark forgets all but the last 1,000."""
 
@@ -52,7 +54,7 @@ def main(result: str, *arguments: str) -> None:
     from transom.app import pipeline
 
     records: list[dict[str, Any]] = []
-    metrics, run_stage = SparkMetrics(), pipeline.run_stage
+    metrics, run_stage = SparkMetrics(), getattr(pipeline, RUN_STAGE)
 
     @wraps(run_stage)
     def recorded(spark: Any, stage: str, *others: Any, **named: Any) -> Any:
@@ -65,7 +67,7 @@ def main(result: str, *arguments: str) -> None:
         Path(result).write_text(json.dumps(records))
         return outcome
 
-    pipeline.run_stage = recorded
+    setattr(pipeline, RUN_STAGE, recorded)
     application.run("run", application.arg_parser("").parse_args(arguments))
 
 

@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, or those that are named; results in .transom/bench.
+"""`make bench`: every benchmark but `scale`, or those that are named; results in .transom/bench.
 
 Each benchmark that ends replaces its file in docs/benchmarks/data, from which the site has its tables; with
 `--lines`, `--log`, `--events`, `--keys` or `--hours` it does not."""
@@ -52,12 +52,19 @@ BENCHES = (
     "scale",
 )
 
+HOURS_LONG = ("scale",)
+"""Benchmarks that run only if they are named."""
+
 
 def arg_parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
-        "which", nargs="*", choices=[*BENCHES, []], metavar="|".join(BENCHES), help="all where none is named"
+        "which",
+        nargs="*",
+        choices=[*BENCHES, []],
+        metavar="|".join(BENCHES),
+        help=f"all but {HOURS_LONG[0]} where none is named",
     )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
@@ -121,9 +128,10 @@ def main() -> None:
     arguments = parser.parse_args()
     measured_whole = ("log", "lines", "events", "keys", "hours")
     whole = all(vars(arguments)[name] == parser.get_default(name) for name in measured_whole)
+    which = arguments.which or [name for name in BENCHES if name not in HOURS_LONG]
     found: list[Mapping[str, Any]] = []
     try:
-        for row in measured(arguments.which or BENCHES, parts(arguments), whole):
+        for row in measured(which, parts(arguments), whole):
             found.append(row)
             case = " ".join(
                 f"{row[name]} {name}"

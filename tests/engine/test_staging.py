@@ -1,10 +1,12 @@
 """Which of the files that tasks have written a run publishes, and what remains of the others."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F
 from transom.engine import staging as spool
 from transom.engine.staging import MOST_FILES, REPORT, TASK, StagedOutput
 from transom.ledger.stage import BlockOutput, BlockTask, TableStep
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, Table
 
@@ -131,3 +134,27 @@ def test_rows_without_a_file_are_an_error(
     )
     with pytest.raises(LakeError, match="other rows"):
         build_spool(a=[[1]])
+
+
+def test_lost_report_of_a_task_without_rows_is_an_error(
+    build_spool: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that only counts reports, too."""
+
+    def counts(batches: Iterator[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
+        counters.add("failures", np.array([1]), np.array([1]))
+        return iter(())
+
+    aggregate = spool.aggregate_rows
+
+    def run(lost: bool) -> StagedOutput:
+        def without_reports(metrics: Mapping[str, str], rows: DataFrame, *more: Any) -> DataFrame:
+            return aggregate(metrics, rows.where(F.col(REPORT).isNull()) if lost else rows, *more)
+
+        monkeypatch.setattr(spool, "aggregate_rows", without_reports)
+        store = build_spool().store
+        return StagedOutput(store, STEP, [BlockTask("a", store.spark.range(1), compute_counting=counts)], 1)
+
+    assert run(lost=False).counted["a"] != TaskCounters()
+    with pytest.raises(LakeError, match="run the interval again"):
+        run(lost=True)

@@ -101,7 +101,7 @@ def run_stages(
         attempt = partial(
             _run_and_judge, spark, stage, stream, interval, ledger, command,
             lake=lake, run_id=run_id if len(stages) == 1 else f"{run_id} {stage}", trigger=trigger,
-            # Only the first stage has waited for the session.
+            # The time before the first stage is part of it.
             began=None if results else began, recompute=recompute,
         )  # fmt: skip
         try:

@@ -5,12 +5,19 @@ detector of a stream file is imported again for each task. A session has a paren
 with its first task.
 """
 
+from importlib import import_module
+from pkgutil import walk_packages
+
 import pyspark.daemon
 
 import transom.app.pipeline
+from transom import features
 from transom.storage.connect import code_hash
 
 assert transom.app.pipeline
+# Features import their modules when they are first used, which is too late if the files change.
+for module in walk_packages(features.__path__, f"{features.__name__}."):
+    import_module(module.name)
 # Workers inherit the hash of the code that they run, not of what the files have later.
 code_hash()
 

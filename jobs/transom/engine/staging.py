@@ -149,12 +149,16 @@ class StagedOutput:
         """Run the tasks, and collect the aggregates of their rows, and their reports."""
         # The report is a key: Spark sorts all rows before it aggregates text.
         by = ("block", "hour", TASK, REPORT)
-        # By task, as an attempt's report must replace that of another one.
+        # If an executor is lost, reducers may read different attempts of a task: all of its reports, or none.
+        # The row without a report is equal in all attempts.
         reports: dict[tuple[str, str], str] = {}
+        reported: set[tuple[str, str]] = set()
         for row in aggregate_rows(self.step.metrics, rows, by).toArrow().to_pylist():
             task, report = row.pop(TASK), row.pop(REPORT)
             if task is None:
                 self.aggregates.append(row)
+            elif report is None:
+                reported.add((row["block"], task))
             else:
                 reports[row["block"], task] = report
         for (block, _), report in sorted(reports.items()):
@@ -166,7 +170,8 @@ class StagedOutput:
         for files in self.data_files.values():
             files.sort(key=lambda file: file.path)
         aggregated = sum(row["count"] for row in self.aggregates)
-        if aggregated != sum(file.rows for files in self.data_files.values() for file in files):
+        written = sum(file.rows for files in self.data_files.values() for file in files)
+        if aggregated != written or reports.keys() != reported:
             raise LakeError(
                 f"lake: tasks wrote other rows to {self.table.name} than they returned; run the interval "
                 "again"
@@ -260,12 +265,9 @@ class TaskWriter:
         if files or counters != TaskCounters():
             context = TaskContext.get()
             partition = 0 if context is None else context.partitionId()
-            report = {
-                "block": self._block,
-                TASK: f"{self._number}-{partition}",
-                REPORT: json.dumps([files, counters.to_json()]),
-            }
-            yield pa.RecordBatch.from_pylist([report], self._schema)
+            attempt = {"block": self._block, TASK: f"{self._number}-{partition}"}
+            report = {**attempt, REPORT: json.dumps([files, counters.to_json()])}
+            yield pa.RecordBatch.from_pylist([attempt, report], self._schema)
 
     def _with_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch in the table's types, with its block and without a report."""

@@ -221,7 +221,7 @@ class Store(TableFolder):
                 if not isinstance(rows, DataFrame):
                     rows = frame_of(self.spark, rows)
                 rows = rows if write.gathered else rows.repartition("hour")
-                _write_frame(f"{self.root}/{name}", rows, predicate, claim)
+                _write_frame(self.uri(name), rows, predicate, claim)
                 # Delta skips a write whose token is not above that of the last write, and raises nothing.
                 written = last_token(self.open(name), claim.stage) == claim.token
         except CONFLICTS as error:
@@ -374,7 +374,7 @@ class PinnedTables:
         # Loaded once: Delta computes a snapshot for each reader of a version.
         if (table, version) not in self._loaded:
             reader = self.store.spark.read.format("delta").option("versionAsOf", version)
-            self._loaded[table, version] = reader.load(f"{self.store.root}/{table}")
+            self._loaded[table, version] = reader.load(self.store.uri(table))
         return self._loaded[table, version]
 
     def current_schema(self, table: Table) -> Table:

@@ -95,7 +95,7 @@ class AggregateBuilder(GranuleTask):
             for number, level in enumerate(block.levels):
                 windows = part.windows(level, self.ranges, series)
                 if narrow is not None:
-                    count_contradictions(narrow, windows, counters)
+                    count_contradictions(narrow, windows, level.slide, counters)
                 narrow = windows
                 of_key = table.select(list(block.key)).take(pa.array(firsts[windows.key]))
                 window_start = windows.end - level.range
@@ -114,23 +114,29 @@ class AggregateBuilder(GranuleTask):
                 yield from build_batches(len(windows.key), columns, self.schema)
 
 
-def count_contradictions(narrow: Windows, wide: Windows, counters: TaskCounters) -> None:
+def count_contradictions(narrow: Windows, wide: Windows, slide: int, counters: TaskCounters) -> None:
     """Count, by hour, windows that contradict the window of the next finer level with the same key and end.
 
-    `wide_short_of_narrow` is the maximum number of records that a window lacks. `narrow_beyond_wide` is the
-    number of windows whose extremes are exceeded.
+    `wide_short_of_narrow` is the maximum number of records that a window lacks; a missing one lacks all.
+    `narrow_beyond_wide` is the number of windows whose extremes are exceeded.
 
     Args:
         narrow: the windows of the finer level.
         wide: the windows of the coarser level, of the same granules.
+        slide: the slide of the coarser level, in microseconds.
         counters: the counters to change.
     """
-    if not len(narrow.key):
-        return
-    position = SortedIndex(narrow.key, narrow.end).first_after(wide.key, wide.end - 1)
-    position = np.minimum(position, len(narrow.key) - 1)
-    of_wide = np.flatnonzero((narrow.key[position] == wide.key) & (narrow.end[position] == wide.end))
-    of_narrow = position[of_wide]
+    index = np.zeros(len(narrow.key), dtype=np.int64)
+    if len(wide.key):
+        index = SortedIndex(wide.key, wide.end).first_after(narrow.key, narrow.end - 1)
+    known = index < len(wide.key)
+    known[known] = (wide.key[index[known]] == narrow.key[known]) & (
+        wide.end[index[known]] == narrow.end[known]
+    )
+    missing = ~known & (narrow.end % slide == 0)
+    missing_hours = hour_of_end(narrow.end[missing]) // HOUR_LENGTH
+    counters.set_max("wide_short_of_narrow", missing_hours, narrow.records[missing])
+    of_narrow, of_wide = np.flatnonzero(known), index[known]
     hours = hour_of_end(wide.end[of_wide]) // HOUR_LENGTH
     short = narrow.records[of_narrow] - wide.records[of_wide]
     lacking = short > 0

@@ -124,8 +124,11 @@ class ParsedRows:
                 by_path.setdefault(tasks[number].file.path, {})[hour] = row
             else:
                 results[tasks[-1 - number].file.path] = pickle.loads(result)
+        if lost := [task.file.path for task in tasks if task.file.path not in results]:
+            raise LakeError(f"{lost[0]}: the result of reading it was lost; run the interval again")
         for path, result in results.items():
             of_hours = by_path.get(path, {})
+            self.aggregates.pop(path, None)
             if not all(file.hour for file in result.events):
                 continue
             if sum(row["count"] for row in of_hours.values()) != sum(file.rows for file in result.events):

@@ -131,13 +131,19 @@ def test_frames_and_fills_are_those_of_the_last_report(lake: ViewedLake) -> None
     busy, before = section(view, "busy"), section(view, "before")
     assert cells(busy, "client", "length_s", "records", "peak bytes") == [("a", 10800.0, 3, 7.0)]
     (bar,) = values(busy)
-    assert bar == {"label": "a", "start": millis(at(1)), "end": millis(at(4)), "state": "still open"}
+    assert bar == {
+        "label": "a",
+        "start": millis(at(1)),
+        "end": millis(at(4)),
+        "state": "open at the end of these hours",
+    }
     assert cells(before, "sent", "coverage") == [(3, 1.0)]
     assert [(row["value"], row["series"]) for row in values(before)] == [(3, "3 hours before")]
 
 
 def test_slots_of_a_persistent_item_become_cells(lake: ViewedLake) -> None:
     row = {"hour": at(4), "block": "regulars", "window_end": at(5), "client": "a", "low": 2, "high": 3}
+    row["spell_id"] = "s"
     lake.add("persistent_items", [{**row, "slots": "?011"}, {**row, "hour": at(1), "window_end": at(2)}])
     part = section(view_of(lake.uri, lake.stream), "regulars")
     assert cells(part, "client", "low", "high", "slots") == [("a", 2, 3, "?011")]
@@ -273,3 +279,50 @@ def test_labels_of_long_texts_differ() -> None:
     assert one != other
     assert max(len(one), len(other)) <= 40
     assert label("a\x00\u202eb") == "a\\x00\\u202eb"
+
+
+def episode(number: int, name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "hour": at(number), "block": "back", "client": "a", "episode_id": name, "start_time": at(1),
+        "last_time": at(2), "matches": 1, "level": 0, "state": "final", "detected_at": at(2),
+    } | more  # fmt: skip
+
+
+def test_episode_that_joined_another_does_not_count(lake: ViewedLake) -> None:
+    rows = [episode(1, "e", state="partial"), episode(2, "e", state="joined"), episode(2, "f")]
+    lake.add("episodes", [*rows, episode(2, "g", client="b", state="partial")])
+    part = section(view_of(lake.uri, lake.stream), "back")
+    assert sorted(cells(part, "client", "state")) == [("a", "final"), ("b", "partial")]
+    assert part.note.startswith("2 episodes")
+
+
+def test_steps_are_those_of_the_own_block_and_of_the_drawn_episodes(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transom.features.patterns.view.MATCHES", 2)
+    lake.add("episodes", [episode(2, "e"), episode(2, "f", client="b")])
+
+    def match(block: str, client: str, start: float) -> dict[str, Any]:
+        steps = [{"id": block, "time": at(start), "count": 1}]
+        times = {"first_time": at(start), "last_time": at(start), "steps": steps}
+        return {"hour": at(1), "block": block, "client": client, "match_id": f"{client}{start}", **times}
+
+    early = [match("back", "a", 0.1 * n) for n in range(5)]
+    lake.add("matches", [*early, match("back", "a", 1.5), match("other", "a", 1.4), match("other", "b", 1.3)])
+    points = [row for row in values(section(view_of(lake.uri, lake.stream), "back")) if "step" in row]
+    assert [(row["step"], row["time"]) for row in points if row["step"] != "detected"] == [
+        ("back", millis(at(1.5)))
+    ]
+    assert len({row["label"] for row in points}) == 2
+
+
+def test_items_that_have_left_or_are_not_persistent_do_not_count(lake: ViewedLake) -> None:
+    def row(number: int, client: str, **more: Any) -> dict[str, Any]:
+        times = {"hour": at(number), "window_end": at(number + 1)}
+        return {**times, "block": "regulars", "client": client, "low": 2, "high": 3, "slots": "0011"} | more
+
+    left = row(3, "left", low=None, high=None, slots=None, spell_id="l")
+    rows = [row(2, "left", spell_id="l"), left, row(3, "here", spell_id="h"), row(3, "seldom", watched=False)]
+    lake.add("persistent_items", [*rows, row(3, "watched", watched=True)])
+    part = section(view_of(lake.uri, lake.stream), "regulars")
+    assert sorted(cells(part, "client")) == [("here",), ("watched",)]

@@ -13,7 +13,7 @@ from transom.core.partitions import READABLE
 from transom.engine.reader import sql_literal, sql_name
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
-from transom.storage.tables import in_hours_sql, literal, query
+from transom.storage.tables import Table, in_hours_sql, literal, query
 
 MAX_READ = 100_000
 """The maximum number of rows that a view reads of a table, if a query has no other limit."""
@@ -31,6 +31,7 @@ class Selection:
         snapshot: the ledger.
         interval: the hours.
         key: the text of each column of a key; empty for all keys.
+        declared: the tables as the stream file declares them, by name.
     """
 
     root: str
@@ -38,6 +39,7 @@ class Selection:
     snapshot: LedgerSnapshot
     interval: Interval
     key: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, Table] = field(default_factory=dict)
     _tables: dict[str, DeltaTable | None] = field(default_factory=dict, compare=False, repr=False)
 
     def equals(self, columns: Iterable[str], row: Mapping[str, Any]) -> str:
@@ -70,6 +72,7 @@ class Selection:
         order: str = "hour",
         each: str | None = None,
         best: str = "hour DESC",
+        keep: str = "TRUE",
         limit: int = MAX_READ,
     ) -> tuple[list[dict[str, Any]], int]:
         """Return rows of a block's table, and how many there are without the limit.
@@ -82,10 +85,12 @@ class Selection:
             order: the SQL order of the rows.
             each: if given, only one row for each value of these SQL expressions.
             best: which one: the first in this SQL order.
+            keep: a SQL condition on these rows; it does not change which ones they are.
             limit: the maximum number of rows.
         """
-        conditions = f"block = {literal(block)} AND {where}"
-        return self.select(table, self.hours(stage, block, table), conditions, order, each, best, limit)
+        conditions = f"block = {literal(block)} AND ({where})"
+        hours = self.hours(stage, block, table)
+        return self.select(table, hours, conditions, order, each, best, keep, limit)
 
     def select(
         self,
@@ -95,19 +100,30 @@ class Selection:
         order: str = "hour",
         each: str | None = None,
         best: str = "hour DESC",
+        keep: str = "TRUE",
         limit: int = MAX_READ,
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return rows of some hours of a table; the other arguments are as in `rows`."""
+        """Return rows of some hours of a table; the other arguments are as in `rows`.
+
+        Columns that only the stream file has are null: no run has computed them yet.
+        """
         stored = self._open(table)
         if stored is None or not hours:
             return [], 0
+        names = {column.name for column in stored.schema().fields}
+        if not self.key.keys() <= names:
+            return [], 0
+        declared = self.declared[table].columns if table in self.declared else ()
+        added = "".join(f", NULL AS {sql_name(name)}" for name in declared if name not in names)
         of_key = [
             f"CAST({sql_name(column)} AS VARCHAR) = {literal(text)}" for column, text in self.key.items()
         ]
-        rows = f"SELECT * FROM t WHERE {' AND '.join([in_hours_sql(hours), f'({where})', *of_key])}"
+        source = f"(SELECT *{added} FROM t)" if added else "t"
+        rows = f"SELECT * FROM {source} WHERE {' AND '.join([in_hours_sql(hours), f'({where})', *of_key])}"
         if each is not None:
             place = f"row_number() OVER (PARTITION BY {each} ORDER BY {best})"
-            rows = f"SELECT * FROM (SELECT *, {place} AS __place FROM ({rows})) WHERE __place = 1"
+            placed = f"SELECT *, {place} AS __place FROM ({rows})"
+            rows = f"SELECT * FROM ({placed}) WHERE __place = 1 AND ({keep})"
         sql = f"SELECT *, count(*) OVER () AS __total FROM ({rows}) ORDER BY {order} LIMIT {limit}"
         found: list[dict[str, Any]] = query(stored, sql).to_pylist()
         return found, found[0]["__total"] if found else 0

@@ -16,6 +16,8 @@ from transom.storage.tables import literal
 
 FRAMES = 10
 """The number of frames in a chart."""
+TO_THE_SECOND = "%Y-%m-%d %H:%M:%S"
+"""The format of times in labels: frames of a key that start in the same minute have their own bars."""
 
 
 def sections(selection: Selection) -> Iterator[Section]:
@@ -37,7 +39,9 @@ def _section(selection: Selection, name: str, fill: Fill, key: tuple[str, ...]) 
         each="frame_id, shift_s", best="hour DESC, fragment DESC", order="shift_s NULLS LAST, start_time",
     )  # fmt: skip
     names = {
-        frame["frame_id"]: label(f"{frame['start_time']:%Y-%m-%d %H:%M} {key_text(key, frame) or ''}".strip())
+        frame["frame_id"]: label(
+            f"{frame['start_time']:{TO_THE_SECOND}} {key_text(key, frame) or ''}".strip()
+        )
         for frame in frames
     }
     rows.sort(key=lambda row: [*names].index(row["frame_id"]))

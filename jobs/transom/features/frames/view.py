@@ -13,7 +13,7 @@ from transom.findings.text import key_text
 
 BARS, LINES = 300, 25
 """The maximum number of frames, and of keys, in a chart."""
-STATES = {"final": "closed", "partial": "still open"}
+STATES = {"final": "closed", "partial": "open at the end of these hours"}
 
 
 def sections(selection: Selection) -> Iterator[Section]:

@@ -10,6 +10,7 @@ from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.features.patterns.spec import Pattern
 from transom.findings.text import key_text
+from transom.storage.tables import instant
 
 EPISODES = 25
 """The maximum number of episodes in a chart."""
@@ -27,7 +28,7 @@ def sections(selection: Selection) -> Iterator[Section]:
 
 def _section(selection: Selection, name: str, pattern: Pattern) -> Section:
     rows, total = selection.rows(
-        "patterns", name, "episodes", where="state <> 'joined'", each="episode_id",
+        "patterns", name, "episodes", each="episode_id", keep="state <> 'joined'",
         order="start_time DESC, episode_id", limit=200,
     )  # fmt: skip
     drawn = rows[:EPISODES]
@@ -46,7 +47,8 @@ def _section(selection: Selection, name: str, pattern: Pattern) -> Section:
     return Section(
         f"{name}: episodes",
         f"{counted(total, 'episode')}, the latest first; {len(drawn)} in the chart. Points are the steps of "
-        "the matches and the end of the window that detected the first. A partial episode may grow. Exact."
+        f"at most {MATCHES:,} matches, the latest, and the end of the window that detected the first. A "
+        "partial episode is open at the end of these hours. Exact."
         if rows
         else "No episode in these hours.",
         DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),
@@ -56,7 +58,7 @@ def _section(selection: Selection, name: str, pattern: Pattern) -> Section:
 
 
 def _label(pattern: Pattern, row: dict[str, Any]) -> str:
-    return label(f"{row['start_time']:%d %H:%M} {key_text(pattern.key, row) or ''}".strip())
+    return label(f"{row['start_time']:%Y-%m-%d %H:%M:%S} {key_text(pattern.key, row) or ''}".strip())
 
 
 def _steps(
@@ -66,7 +68,11 @@ def _steps(
     if not episodes:
         return
     of_keys = " OR ".join({selection.equals(pattern.key, row): None for row in episodes})
-    matches, _ = selection.rows("patterns", name, "matches", where=of_keys, order="first_time", limit=MATCHES)
+    first = min(row["start_time"] for row in episodes)
+    matches, _ = selection.rows(
+        "patterns", name, "matches", where=f"first_time >= {instant(first)} AND ({of_keys})",
+        order="first_time DESC, match_id", limit=MATCHES,
+    )  # fmt: skip
     for row in episodes:
         yield {"label": _label(pattern, row), "time": millis(row["detected_at"]), "step": DETECTED}
         for match in matches:

@@ -28,9 +28,11 @@ def sections(selection: Selection) -> Iterator[Section]:
 def _section(selection: Selection, name: str, block: Persistence) -> Section:
     item = ", ".join(map(sql_name, block.item))
     rows, total = selection.rows(
-        "persistence", name, "persistent_items", where="low IS NOT NULL", each=item,
+        "persistence", name, "persistent_items", each=item,
+        keep="low IS NOT NULL AND (spell_id IS NOT NULL OR watched)",
         order=f"low DESC, high DESC, {item}", limit=200,
     )  # fmt: skip
+    watched = ", or watched" if block.watch else ""
     cells = [cell for row in rows[:ITEMS] for cell in _cells(block, row)]
     columns = [
         *block.item, "window_end", "low", "high", "estimate", "is_certain", "change", "since", "records",
@@ -39,8 +41,8 @@ def _section(selection: Selection, name: str, block: Persistence) -> Section:
     return Section(
         f"{name}: items that come again and again",
         f"{counted(total, 'item')} of {', '.join(block.item)} in most of the slots of "
-        f"{format_duration(block.slot)} of {format_duration(block.window)}, each as last reported; the first "
-        f"{min(total, ITEMS)} in the chart. The number of slots is between low and high."
+        f"{format_duration(block.slot)} of {format_duration(block.window)}{watched}, each as last reported; "
+        f"the first {min(total, ITEMS)} in the chart. The number of slots is between low and high."
         if rows
         else "No item in most of the slots in these hours.",
         DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),

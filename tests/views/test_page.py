@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.support.viewed_lake import ViewedLake, at, finding, window
+from tests.support.viewed_lake import SIX, ViewedLake, at, finding, window
 from transom.charts.section import MAX_TEXT
 from transom.views.render import shown
 from transom.views.view import view_of
@@ -89,6 +89,7 @@ def fill(lake: ViewedLake) -> None:
     texts = [text.replace("\ud800", "") for text in HOSTILE]
     lake.add("aggregates", [window(3, text, 10 + n, level=1) for n, text in enumerate(texts)])
     row = {"hour": at(4), "block": "regulars", "window_end": at(5), "low": 2, "high": 3, "slots": "?011"}
+    row["spell_id"] = "s"
     lake.add("persistent_items", [{**row, "client": text} for text in texts])
     often = {"hour": at(4), "block": "often", "window_end": at(5), "window_records": 9, "max_unreported": 1}
     counts = {"estimate": 2, "low": 1, "high": 3}
@@ -139,6 +140,24 @@ def test_links_lead_to_parts_of_the_page(hostile: ViewedLake) -> None:
     ids = [value for name, value in attributes if name == "id"]
     assert len(ids) == len(set(ids))
     assert {value[1:] for name, value in attributes if name == "href"} <= {*ids}
+
+
+def test_parts_of_blocks_with_equal_names_have_their_own_ids(lake: ViewedLake) -> None:
+    lake.find(
+        finding(1, "of a file", stage="ingest", block="events"),
+        finding(2, "of a block that is gone", block="gone"),
+        finding(3, "of a block", block="checks"),
+    )
+    text = (
+        SIX.replace("  back:", "  checks:").replace("  busy:", "  checks:").replace("  often:", "  rejected:")
+    )
+    lake.file.write_text(text.replace("frame: busy", "frame: checks"))
+    attributes = Elements(view_of(lake.uri, lake.file).page()).attributes
+    ids = [value for name, value in attributes if name == "id"]
+    links = [value[1:] for name, value in attributes if name == "href"]
+    assert len(ids) == len(set(ids))
+    assert {*links} <= {*ids}
+    assert {"part-patterns-checks", "part-quality-checks"} <= {*links}
 
 
 def test_figures_of_the_table_are_on_the_page(hostile: ViewedLake) -> None:

@@ -1,5 +1,6 @@
 """What a page shows, compared with the tables."""
 
+import shutil
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -7,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at, between, finding, window
+from tests.support.viewed_lake import SIX, ViewedLake, at, between, finding, window
 from transom.charts.section import MAX_ROWS, Section, thin
 from transom.charts.specs import label, millis
+from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.registry import FEATURES
 from transom.ledger.ledger import Ledger
+from transom.storage.tables import LakeError
 from transom.views import view as module
 from transom.views.view import NothingToView, View, parse_key, view_of
 
@@ -326,3 +329,34 @@ def test_items_that_have_left_or_are_not_persistent_do_not_count(lake: ViewedLak
     lake.add("persistent_items", [*rows, row(3, "watched", watched=True)])
     part = section(view_of(lake.uri, lake.stream), "regulars")
     assert sorted(cells(part, "client")) == [("here",), ("watched",)]
+
+
+def test_columns_that_no_run_has_written_are_null(lake: ViewedLake) -> None:
+    lake.add("aggregates", [window(n, "a", n, level=1) for n in range(3)])
+    edited = SIX.replace("{n: count,", "{n: count, most: max(bytes),")
+    edited = edited.replace("  traffic:\n", "  traffic:\n    key: [client, path]\n")
+    lake.file.write_text(edited)
+    part = section(view_of(lake.uri, lake.file), "traffic")
+    assert sorted(cells(part, "path", "n", "most")) == [(None, n, None) for n in range(3)]
+    assert section(view_of(lake.uri, lake.file, key="path=/"), "traffic").chart is None
+
+
+def test_view_creates_no_table(lake: ViewedLake) -> None:
+    for name in ("checks", "runs"):
+        shutil.rmtree(f"{lake.root}/{name}")
+    view_of(lake.uri, lake.stream)
+    assert not (Path(lake.root) / "checks").exists()
+    assert not (Path(lake.root) / "runs").exists()
+
+
+def test_missing_external_table_is_a_notice(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise LakeError("fills.before.source: no table /prices")
+
+    monkeypatch.setattr(module, "snapshot_of", fail)
+    assert view_of(lake.uri, lake.stream).notices == ["Waits: fills.before.source: no table /prices."]
+
+
+def test_interval_of_thousands_of_years_has_the_requested_hours(lake: ViewedLake) -> None:
+    ages = Interval.parse("0001-01-01T00:00", "9999-12-31T00:00")
+    assert view_of(lake.uri, lake.stream, ages).interval == between(0, 6)

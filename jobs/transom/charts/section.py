@@ -49,6 +49,7 @@ class Section:
         table: the values; None if there are none.
         chart: a Vega-Lite specification; None if there is no chart.
         subject: the block or stage, for a short link to the section.
+        feature: the feature of the block, as features may have blocks with the same name.
     """
 
     title: str
@@ -56,6 +57,12 @@ class Section:
     table: DataTable | None = None
     chart: Mapping[str, Any] | None = None
     subject: str = ""
+    feature: str = "quality"
+
+    @property
+    def anchor(self) -> str:
+        """The id of the section on its page."""
+        return f"part-{self.feature}-{self.subject}"
 
 
 def thin(rows: Sequence[Mapping[str, Any]], limit: int, by: str) -> list[Mapping[str, Any]]:

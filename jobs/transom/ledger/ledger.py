@@ -60,13 +60,19 @@ class Run:
 
 
 class Ledger(TableFolder):
-    """The ledger tables of a stream, in the folder `root`."""
+    """The ledger tables of a stream, in the folder `root`.
 
-    def __init__(self, root: str) -> None:
+    Args:
+        root: the folder.
+        create: whether to create tables that do not exist. False for readers, which change nothing.
+    """
+
+    def __init__(self, root: str, create: bool = True) -> None:
         super().__init__(root)
         self._snapshots: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
         self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
-        self.create(*self.tables.values())
+        if create:
+            self.create(*self.tables.values())
 
     def create(self, *tables: Table) -> None:
         """Create tables that do not exist. Open tables are skipped, as their columns do not change."""

@@ -71,7 +71,7 @@ def style() -> Markup:
     return Markup(files(__package__).joinpath("templates/style.css").read_text())
 
 
-@lru_cache(256)
+@lru_cache(32)
 def _svg(spec: str) -> str:
     # A page that is open all day is rendered often, and its charts seldom change.
     return vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])

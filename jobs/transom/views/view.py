@@ -1,16 +1,16 @@
 """All that a page shows of a stream in an interval, read from one state of the lake."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from transom.api import Results, read
+from transom.app.definitions import definitions_of
 from transom.app.freshness import snapshot_of
 from transom.charts.section import MAX_ROWS, DataTable, Section
-from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hour
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour
 from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
-from transom.engine.external import NeverRun
 from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import Finding
@@ -19,6 +19,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
 from transom.spec.external_source import EVENTS
+from transom.storage.tables import LakeError
 from transom.stream import Stream
 from transom.views import quality
 from transom.views.hours import DAY, Hours, hours
@@ -28,6 +29,8 @@ MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
 """The maximum number of findings: in total, and per kind and block."""
 LATEST = 31 * DAY
 """The length of the interval if none is given: the last requested hours."""
+LONGEST = 3660 * DAY
+"""The length of an interval above which a view shows only the requested hours."""
 ATTEMPTS = 3
 """How often a view is read again if a run publishes meanwhile."""
 
@@ -69,6 +72,13 @@ class View:
         start, end = format_hour(self.interval.start), format_hour(self.interval.end)
         return f"{self.stream.name}{of_key}, {start} to {end}"
 
+    def anchor_of(self, finding: Finding) -> str | None:
+        """Return the id of the part of the page about a finding's block; None if there is none."""
+        anchor = "part-quality-checks"
+        if finding.stage != SOURCE_STAGE:
+            anchor = f"part-{finding.stage}-{finding.block}"
+        return anchor if any(part.anchor == anchor for part in [*self.results, *self.quality]) else None
+
     def page(self) -> str:
         """Return a page that is complete in itself: one file of HTML, which needs no network."""
         return render("page.html", view=self)
@@ -103,7 +113,7 @@ def view_of(
     of_key = parse_key(results.stream, key) if isinstance(key, str) else dict(key or {})
     ledger = _ledger(results)
     before, notices = _snapshot(results, ledger)
-    chosen = interval or _latest(results, before)
+    chosen = _latest(results, before) if interval is None else _clamped(interval, before)
     if interval is None and chosen.start != _first(before):
         notices.append("The last 31 days of the requested hours.")
     for _ in range(ATTEMPTS):
@@ -143,12 +153,14 @@ def _view(
     results: Results, snapshot: LedgerSnapshot, interval: Interval, key: Mapping[str, str], notices: list[str]
 ) -> View:
     stream = results.stream
-    selection = Selection(results.root, stream, snapshot, interval, key)
+    stages = definitions_of(stream).values()
+    declared = {step.table.name: step.table for stage in stages for step in stage.steps}
+    selection = Selection(results.root, stream, snapshot, interval, key, declared)
     findings, more = select_findings(results.root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval, key)
     sections: list[Section] = []
     for feature in stream.features:
         if feature.view is not None and stream.blocks(feature.block):
-            sections += feature.view(selection)
+            sections += (replace(part, feature=feature.name) for part in feature.view(selection))
     if key:
         sections.append(_events(selection))
     if not any(hour in interval for hour in snapshot.required_hours):
@@ -180,13 +192,13 @@ def _ledger(results: Results) -> Ledger:
 
     if not DeltaTable.is_deltatable(f"{results.root}/ledger"):
         raise NothingToView(f"no run of {results.stream.name} is in this lake: {results.root}")
-    return Ledger(results.root)
+    return Ledger(results.root, create=False)
 
 
 def _snapshot(results: Results, ledger: Ledger) -> tuple[LedgerSnapshot, list[str]]:
     try:
         return snapshot_of(results.stream, ledger), []
-    except NeverRun as error:
+    except LakeError as error:
         return ledger.snapshot(), [f"Waits: {error}."]
 
 
@@ -200,6 +212,14 @@ def _latest(results: Results, snapshot: LedgerSnapshot) -> Interval:
         raise NothingToView(f"no run has requested an hour of {results.stream.name}: {results.root}")
     last = Interval.of_hour(required[-1])
     return Interval(max(required[0], last.end - LATEST), last.end)
+
+
+def _clamped(interval: Interval, snapshot: LedgerSnapshot) -> Interval:
+    """Return an interval; only its requested hours if it is too long."""
+    if interval.end - interval.start <= LONGEST:
+        return interval
+    required = [hour for hour in snapshot.required_hours if hour in interval and hour != UNKNOWN_HOUR]
+    return Interval(min(required), max(required) + HOUR) if required else Interval.of_hour(UNKNOWN_HOUR)
 
 
 def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:

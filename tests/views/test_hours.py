@@ -9,7 +9,7 @@ from tests.support.viewed_lake import ViewedLake, at, between
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
-from transom.views.hours import Hours
+from transom.views.hours import WORST, Hours
 from transom.views.view import view_of
 
 
@@ -87,3 +87,13 @@ def test_cell_of_a_day_has_its_worst_hour(lake: ViewedLake) -> None:
 def test_hours_of_blocks_that_are_gone_do_not_count(lake: ViewedLake) -> None:
     lake.enter("nothing", {PartitionKey("nothing", "b", "t", at(1)): PartitionState("blocked", "r")}, "r")
     assert "nothing" not in hours(lake).stages
+
+
+def test_the_worst_hours_of_all_stages_come_first(lake: ViewedLake) -> None:
+    stored = lake.ledger.snapshot()[partition_of("events", at(1))]
+    lake.enter("ingest", {partition_of("events", at(1)): replace(stored, complete=False)}, "b")
+    partition = PartitionKey("patterns", "back", "episodes", at(4))
+    lake.enter("patterns", {partition: PartitionState("quarantined", "b", reason="bad")}, "b")
+    order = [row[1] for row in hours(lake).attention.rows]
+    assert order == sorted(order, key=WORST.index)
+    assert order[0] == "quarantined"

@@ -11,8 +11,9 @@ import pytest
 from tests.support.viewed_lake import SIX, ViewedLake, at, between, finding, window
 from transom.charts.section import MAX_ROWS, Section, thin
 from transom.charts.specs import label, millis
-from transom.core.intervals import Interval
-from transom.core.partitions import PartitionKey, PartitionState
+from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.features.ingest.expected_inputs import partition_of
 from transom.features.registry import FEATURES
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import LakeError
@@ -329,6 +330,19 @@ def test_items_that_have_left_or_are_not_persistent_do_not_count(lake: ViewedLak
     lake.add("persistent_items", [*rows, row(3, "watched", watched=True)])
     part = section(view_of(lake.uri, lake.stream), "regulars")
     assert sorted(cells(part, "client")) == [("here",), ("watched",)]
+
+
+def test_checks_of_files_without_an_hour_are_on_every_page(lake: ViewedLake) -> None:
+    partition = partition_of("files", UNKNOWN_HOUR)
+    lake.enter("ingest", {partition: PartitionState("quarantined", "u", reason="no hour")}, "u")
+    lake.ledger.record_checks("ingest", [CheckResult(partition, "hour", "error", 1.0, "0", False)], "u")
+    view = view_of(lake.uri, lake.stream)
+    checks = section(view, "checks")
+    assert cells(checks, "hour", "check") == [(UNKNOWN_HOUR, "hour")]
+    assert checks.chart is None
+    assert ("ingest", "quarantined", 1, "files without an hour") in [
+        row[:4] for row in view.hours.attention.rows
+    ]
 
 
 def test_columns_that_no_run_has_written_are_null(lake: ViewedLake) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.charts.section import DataTable
-from transom.core.intervals import HOUR, Interval, format_hour
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
 from transom.core.partitions import PartitionKey
 from transom.engine.gate_text import format_roots
 from transom.ledger.freshness import Freshness
@@ -97,10 +97,13 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
     troubled = _troubled(snapshot)
     for stage in stream.stages:
         stale = freshness.stale(stage)
-        states = _states(snapshot, stage, required, troubled.get(stage, ()), stale)
-        counts[stage] = Counter(states.values())
+        # A file without an hour may belong to any hour.
+        unknown = {hour for hour, *_ in troubled.get(stage, ()) if hour == UNKNOWN_HOUR}
+        states = _states(snapshot, stage, sorted({*unknown, *required}), troubled.get(stage, ()), stale)
+        counts[stage] = Counter(state for hour, state in states.items() if hour in interval)
         stages[stage] = tuple(_cell(cell, states) for cell in cells)
         attention += _attention(stream, snapshot, stage, states, troubled.get(stage, ()), stale)
+    attention.sort(key=lambda row: WORST.index(str(row[1])))
     seen = set[str]().union(*counts.values())
     seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
     columns = [state for state in MEANINGS if state in seen and state != "none"]
@@ -195,9 +198,6 @@ def _which(hours: Sequence[datetime]) -> str:
             ranges[-1][1] += HOUR
         else:
             ranges.append([hour, hour + HOUR])
-    texts = [
-        format_hour(start) if end - start == HOUR else f"{format_hour(start)} to {format_hour(end)}"
-        for start, end in ranges[:MAX_RANGES]
-    ]
+    texts = [format_hours(Interval(start, end).hours()) for start, end in ranges[:MAX_RANGES]]
     more = len(ranges) - MAX_RANGES
     return ", ".join([*texts, *([f"and {more} more"] if more > 0 else [])])

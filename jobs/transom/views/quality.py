@@ -6,7 +6,7 @@ from typing import Any
 
 from transom.charts.section import MAX_ROWS, MAX_TEXT, DataTable, Section
 from transom.charts.specs import label, millis, stacked_bars
-from transom.core.intervals import HOUR, Interval
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.storage.tables import instant
@@ -24,32 +24,36 @@ def sections(selection: Selection) -> Iterator[Section]:
     yield _work(selection)
 
 
-def _of(interval: Interval, column: str = "hour") -> str:
-    return f"{column} >= {instant(interval.start)} AND {column} < {instant(interval.end)}"
+def _of(interval: Interval) -> str:
+    return f"hour >= {instant(interval.start)} AND hour < {instant(interval.end)}"
 
 
 def _checks(selection: Selection) -> Section:
     """Return the failed checks; a result counts if the run that wrote the partition made it."""
+    # A file without an hour may belong to any hour.
+    of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
     rows = [
         row
-        for row in selection.ask(
-            "checks", f"SELECT * FROM t WHERE NOT success AND {_of(selection.interval)} ORDER BY hour DESC"
-        )
+        for row in selection.ask("checks", f"SELECT * FROM t WHERE NOT success AND {of} ORDER BY hour DESC")
         if (state := selection.snapshot.series(row["stage"], row["block"], row["table"]).get(row["hour"]))
         and state.previous_run == row["run_id"]
     ]
     columns = [
         "stage", "block", "hour", "check", "column", "severity", "observed", "expected", "file", "accepted",
     ]  # fmt: skip
-    bars = _bars((row["hour"], f"{row['severity']}: {row['check']}", 1) for row in rows)
+    bars = _bars(
+        (row["hour"], f"{row['severity']}: {row['check']}", 1)
+        for row in rows
+        if row["hour"] in selection.interval
+    )
     return Section(
         "Failed checks",
-        f"{counted(len(rows), 'failed check')} of the rows as they are. After one of severity error, the "
-        "hour is not published."
+        f"{counted(len(rows), 'failed check')} of the rows as they are. After one of severity error that "
+        "is not accepted, the hour is not published."
         if rows
         else "Every check of these hours passed.",
         DataTable.of(columns, ([row[column] for column in columns] for row in rows)) if rows else None,
-        stacked_bars(_by_day(bars, selection.interval)) if rows else None,
+        stacked_bars(_by_day(bars, selection.interval)) if bars else None,
         "checks",
     )
 

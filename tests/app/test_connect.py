@@ -139,6 +139,8 @@ def test_server_that_cannot_run_a_job_is_an_error(
 ) -> None:
     """Slow (ten seconds each): it starts a server."""
     harness = make_stream(OTHER)
+    # A job with nothing to do needs no server.
+    harness.land(0, [line(0)])
     with monkeypatch.context() as environment:
         if "spark.executorEnv.PYTHONPATH" in settings:
             environment.delenv("PYTHONPATH")

@@ -34,7 +34,6 @@ DEVELOPMENT = {
     "pytest",
     "ruff",
     "uv",
-    "vl-convert-python",
 }
 
 

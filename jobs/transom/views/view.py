@@ -129,8 +129,7 @@ def view_of(
 def parse_key(stream: Stream, text: str) -> dict[str, str]:
     """Return the columns of a key with their texts.
 
-    >>> parse_key(stream, "10.0.0.1"), parse_key(stream, "client=10.0.0.1, path=/")
-    ({'client': '10.0.0.1'}, {'client': '10.0.0.1', 'path': '/'})
+    Such as `10.0.0.1`, or `client=10.0.0.1, path=/`.
 
     Args:
         stream: the stream; a value without a column is that of its `key`, if this has one column.

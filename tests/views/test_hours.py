@@ -9,15 +9,15 @@ from tests.support.viewed_lake import ViewedLake, at, between
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
-from transom.views.hours import WORST, Hours
+from transom.views.hours import WORST
 from transom.views.view import view_of
 
 
-def hours(lake: ViewedLake, interval: Interval | None = None) -> Hours:
+def hours(lake: ViewedLake, interval: Interval | None = None) -> HourGrid:
     return view_of(lake.uri, lake.stream, interval).hours
 
 
-def states(grid: Hours, stage: str) -> list[str]:
+def states(grid: HourGrid, stage: str) -> list[str]:
     return [cell.state for cell in grid.stages[stage]]
 
 

@@ -31,7 +31,9 @@ class SparkMetrics:
 
     def since(self, spark: Any) -> dict[str, int]:
         """Return the sums over the stages that are new."""
-        context = spark._jsc.sc()
+        from transom.storage.session_on_demand import session_of
+
+        context = session_of(spark)._jsc.sc()
         context.listenerBus().waitUntilEmpty()
         store = context.statusStore()
         others = [getattr(store, f"stageList$default${number}")() for number in (2, 3, 4, 5)]

@@ -46,7 +46,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """A cell of the grid.
 
     Attributes:
@@ -61,7 +61,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Hours:
+class HourGrid:
     """The grid.
 
     Attributes:
@@ -73,13 +73,13 @@ class Hours:
     """
 
     unit: str
-    stages: Mapping[str, tuple[Cell, ...]]
+    stages: Mapping[str, tuple[GridCell, ...]]
     states: Mapping[str, str]
     counts: DataTable
     attention: DataTable
 
 
-def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interval: Interval) -> Hours:
+def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interval: Interval) -> HourGrid:
     """Return the state of each stage by hour.
 
     Args:
@@ -91,7 +91,7 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
     unit = next((name for name, longest in UNITS if interval.end - interval.start <= longest), "month")
     cells = list(_cells(interval, unit))
     required = sorted(hour for hour in snapshot.required_hours if hour in interval)
-    stages: dict[str, tuple[Cell, ...]] = {}
+    stages: dict[str, tuple[GridCell, ...]] = {}
     counts: dict[str, Counter[str]] = {}
     attention: list[tuple[object, ...]] = []
     troubled = _troubled(snapshot)
@@ -107,7 +107,7 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
     seen = set[str]().union(*counts.values())
     seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
     columns = [state for state in MEANINGS if state in seen and state != "none"]
-    return Hours(
+    return HourGrid(
         unit,
         stages,
         {state: meaning for state, meaning in MEANINGS.items() if state in seen},
@@ -158,11 +158,11 @@ def _cells(interval: Interval, unit: str) -> Iterator[Interval]:
         start = end
 
 
-def _cell(interval: Interval, states: Mapping[datetime, str]) -> Cell:
+def _cell(interval: Interval, states: Mapping[datetime, str]) -> GridCell:
     counts = Counter(states.get(hour, "none") for hour in interval.hours())
     worst = sorted(counts, key=WORST.index)
     text = worst[0] if len(interval) == 1 else ", ".join(f"{counts[state]} {state}" for state in worst)
-    return Cell(interval, worst[0], text)
+    return GridCell(interval, worst[0], text)
 
 
 def _attention(

@@ -22,7 +22,7 @@ from transom.spec.external_source import EVENTS
 from transom.storage.tables import LakeError
 from transom.stream import Stream
 from transom.views import quality
-from transom.views.hours import DAY, Hours, hours
+from transom.views.hours import DAY, HourGrid, hours
 from transom.views.render import render
 
 MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
@@ -60,7 +60,7 @@ class View:
     key: Mapping[str, str]
     findings: list[Finding]
     more_findings: str | None
-    hours: Hours
+    hours: HourGrid
     results: list[Section]
     quality: list[Section]
     notices: list[str] = field(default_factory=list)

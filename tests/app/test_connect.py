@@ -130,7 +130,7 @@ def test_server_that_is_not_there_is_an_error_without_the_token() -> None:
     [
         ({"spark.sql.extensions": "none.of.Delta"}, "must be started with spark.sql.extensions io.delta."),
         ({"spark.jars": ""}, "does not run a job of transom: "),
-        ({"spark.python.daemon.module": "pyspark.daemon", "spark.executorEnv.PYTHONPATH": "/nowhere"},
+        ({"spark.python.daemon.module": "pyspark.daemon"},
          "does not run a job of transom: ModuleNotFoundError: No module named 'transom"),
     ],
 )  # fmt: skip
@@ -142,8 +142,11 @@ def test_server_that_cannot_run_a_job_is_an_error(
     # A job with nothing to do needs no server.
     harness.land(0, [line(0)])
     with monkeypatch.context() as environment:
-        if "spark.executorEnv.PYTHONPATH" in settings:
-            environment.delenv("PYTHONPATH")
+        if "spark.python.daemon.module" in settings:
+            # The package may be installed; an empty one goes before it.
+            (tmp_path / "empty" / "transom").mkdir(parents=True)
+            (tmp_path / "empty" / "transom" / "__init__.py").touch()
+            environment.setenv("PYTHONPATH", str(tmp_path / "empty"))
         with spark_server.running(tmp_path / "server", settings=settings) as url:
             command = job(harness, url, OTHER)
             environment.setenv("PYTHONPATH", str(ROOT / "jobs"))

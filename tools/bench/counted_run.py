@@ -2,12 +2,14 @@
 
 Usage: spark-submit counted_run.py RESULT LAKE STREAM HOUR...
 
-It uses nothing of transom that older commits lack, so that they can be measured with it, too.
+Older commits, whose modules have other names, can be measured with it, too.
 """
 
 import json
 import sys
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,14 @@ import psutil
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from transom.app.pipeline import run_stages
-from transom.core.intervals import Interval, parse
-from transom.storage.session import session
 from transom.stream import load
 
+MODULES = {
+    "transom.app.pipeline": "transom.together",
+    "transom.core.intervals": "transom.intervals",
+    "transom.storage.session": "transom.lake.session",
+}
+"""The modules that it uses, with their names in commits before version 0.2."""
 opened = 0
 
 
@@ -60,10 +65,14 @@ def totals(spark: SparkSession) -> dict[str, float]:
 def main(result: str, lake: str, stream_file: str, *hours: str) -> None:
     """Run the hours in turn, and write what each of them cost."""
     count_openings()
-    spark, stream, costs = session("counted run"), load(Path(stream_file)), []
+    pipeline, intervals, sessions = map(
+        import_module, MODULES if find_spec("transom.app") else MODULES.values()
+    )
+    spark, stream, costs = sessions.session("counted run"), load(Path(stream_file)), []
     for hour in hours:
         before = totals(spark)
-        run_stages(spark, stream, Interval.of_hour(parse(hour)), lake=lake, command="again")
+        interval = intervals.Interval.of_hour(intervals.parse(hour))
+        pipeline.run_stages(spark, stream, interval, lake=lake, command="again")
         after = totals(spark)
         costs.append({name: round(after[name] - before[name], 1) for name in after})
     spark.stop()

@@ -1,6 +1,7 @@
 """All stages over small hours in one application, and over an hour with nothing to do.
 
-With an older checkout in the environment variable `BENCH_BESIDE`, each is also measured with its code.
+With an older checkout in the environment variable `BENCH_BESIDE`, each is also measured with its code. If
+this reads other stream files, `BENCH_BESIDE_STREAM` is the same stream as it reads it.
 """
 
 import json
@@ -21,7 +22,7 @@ BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """The hours that ran before, so that the windows of a measured hour have their full length."""
 COLD = "nothing to do, spark-submit"
 WARM = "nothing to do, warm session"
-BESIDE = "BENCH_BESIDE"
+BESIDE, BESIDE_STREAM = "BENCH_BESIDE", "BENCH_BESIDE_STREAM"
 
 
 def spec() -> dict[str, Any]:
@@ -102,6 +103,12 @@ def _checkouts() -> dict[str, Path]:
     return {"transom": ROOT, **({Path(beside).name: Path(beside)} if beside else {})}
 
 
+def _stream_file(checkout: Path) -> str:
+    """Return the text of the stream file that a checkout reads."""
+    path = os.environ.get(BESIDE_STREAM)
+    return json.dumps(spec()) if path is None or checkout == ROOT else Path(path).read_text()
+
+
 def _places(cache: Path, checkout: Path, lines: int) -> dict[str, str]:
     """Return the environment of a checkout's jobs, with its landing folder."""
     landing = drawn(cache / "logs", "apache", lines * HOURS)
@@ -119,7 +126,7 @@ def _hours(
     folder = _folder(cache, name, lines)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / "all.yaml").write_text(json.dumps(spec()))
+    (folder / "all.yaml").write_text(_stream_file(checkout))
     _submit(cache, name, checkout, lines, BEFORE)
     script, result = Path(__file__).with_name("counted_run.py"), folder / "costs.json"
     arguments = [script, result, folder / "lake", folder / "all.yaml", *map(format_hour, hours)]

@@ -1,5 +1,7 @@
 """Great Expectations' verdicts on a table of metrics equal those of a comparison by hand."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,3 +30,15 @@ def test_each_value_is_compared_with_both_bounds(
     ]
     findings = [(f.check.name, f.row, f.observed, f.success) for f in evaluate_checks(checks, metrics)]
     assert findings == expected
+
+
+def test_two_threads_evaluate_their_own_metrics() -> None:
+    """Stages that run at once share the data source of Great Expectations."""
+    checks = [Check("few", "n", at_most=5)]
+
+    def failed(limit: int) -> set[bool]:
+        results = (evaluate_checks(checks, [{"n": limit}, {"n": 0}]) for _ in range(20))
+        return {result.success for two in results for result in two if result.row == 0}
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(failed, [9, 3])) == [{False}, {True}]

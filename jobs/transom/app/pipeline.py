@@ -1,21 +1,23 @@
 """Run several stages in one application, each after the gate of its upstream stage, as the DAG does.
 
-The start of an application is most of the cost of a small hour. In a warm session, a stage takes seconds. The
-results are the same as those of separate applications.
+The start of an application is most of the cost of a small hour. In a warm session, a stage takes seconds. Two
+stages run at once if neither needs the other: much of a stage's time is work of one core. The results are the
+same as those of separate applications.
 """
 
 import logging
 import uuid
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 from transom.app.freshness import stale_hours
 from transom.app.run_stage import root_of, run_stage
 from transom.app.verify import DamagedInputsError, explain_failure
 from transom.core.intervals import Interval
+from transom.core.locations import spark_server
 from transom.core.partitions import SOURCE_STAGE
 from transom.engine.damage_marks import mark_unreadable
 from transom.engine.gate import GateResult, evaluate_gate
@@ -24,12 +26,29 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of
 from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream
-from transom.storage.session_on_demand import SessionOnDemand
+from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
 from transom.storage.tables import one_line_message
 
 LOG = logging.getLogger(__name__)
 MAX_ERROR = 500
 """The maximum number of quoted characters of an error: Spark appends stack frames of its own code."""
+AT_ONCE = 2
+"""The maximum number of stages at once. A further one adds little on two cores and needs its own session."""
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What became of a stage.
+
+    Attributes:
+        result: the result of its gate; None if it has none.
+        closed_by: the stage whose gate closes the stages downstream; None if they may run.
+        damage: why the stage could not run; None if it could.
+    """
+
+    result: GateResult | None = None
+    closed_by: str | None = None
+    damage: str | None = None
 
 
 def select_stages(stream: Stream, names: Collection[str]) -> tuple[str, ...]:
@@ -46,7 +65,7 @@ def select_stages(stream: Stream, names: Collection[str]) -> tuple[str, ...]:
 
 
 def run_stages(
-    spark: SparkSession | SessionOnDemand,
+    spark: AnySession,
     stream: Stream,
     interval: Interval,
     *,
@@ -59,7 +78,7 @@ def run_stages(
     recompute: bool = False,
     past_gates: bool = False,
 ) -> list[GateResult]:
-    """Run stages over an interval in turn, evaluate the gate of each, and log the results.
+    """Run stages over an interval, evaluate the gate of each, and log the results.
 
     Each stage is a separate run in the ledger. If there are several, its name is `<run_id> <stage>`. After a
     gate that fails, the stages downstream do not run, unless `past_gates` is true.
@@ -88,53 +107,70 @@ def run_stages(
     stages = stream.stages if stages is None else stages
     if len(stages) > 1:
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
-    ledger = Ledger(root)
-    results: list[GateResult] = []
-    # The stage of the failed gate, for each stage that failed and each stage downstream.
-    closed: dict[str, str] = {}
-    failures: list[str] = []
-    for stage in stages:
-        upstream = stream.upstream_stage(stage)
-        if upstream in closed:
-            closed[stage] = closed[upstream]
-            continue
-        attempt = partial(
-            _run_and_judge, spark, stage, stream, interval, ledger, command,
-            lake=lake, run_id=run_id if len(stages) == 1 else f"{run_id} {stage}", trigger=trigger,
-            # The time before the first stage is part of it.
-            began=None if results else began, recompute=recompute,
-        )  # fmt: skip
-        try:
-            result = _retry_damaged(attempt, stage, stream, root)
-        except DamagedInputsError as error:
-            failures.append(str(error))
-            closed[stage] = stage
-            continue
-        except Exception as error:
-            error.add_note(f"in stage {stage} of {stream.name}, {interval}")
-            raise
-        results.append(result)
-        for warning in [*result.failures, *result.warnings]:
-            LOG.warning(warning)
-        for line in [*result.accepted, result.summary]:
-            LOG.info(line)
-        if not result.passed and not past_gates:
-            closed[stage] = stage
-    for gate in dict.fromkeys(closed.values()):
-        skipped = [stage for stage, cause in closed.items() if cause == gate != stage]
-        if skipped:
+    # A stage changes the settings of its session. That of a server cannot be divided.
+    free: list[tuple[AnySession, Ledger]] = [(spark, Ledger(root))]
+    if len(stages) > AT_ONCE and spark_server() is None:
+        another = SessionOnDemand(lambda: session_of(spark).newSession())
+        free += ((another, Ledger(root)) for _ in range(1, AT_ONCE))
+    done: dict[str, _Attempt] = {}
+    running: dict[Future[_Attempt], tuple[str, tuple[AnySession, Ledger]]] = {}
+    waiting = list(stages)
+    with ThreadPoolExecutor(len(free)) as pool:
+        while waiting or running:
+            for stage in list(waiting):
+                upstream = stream.upstream_stage(stage)
+                if upstream in done and (closed_by := done[upstream].closed_by):
+                    done[stage] = _Attempt(closed_by=closed_by)
+                elif free and (upstream in done or upstream not in stages):
+                    own = free.pop(0)
+                    run = partial(
+                        _run_and_judge, *own, stage, stream, interval, command,
+                        lake=lake, run_id=run_id if len(stages) == 1 else f"{run_id} {stage}",
+                        trigger=trigger, recompute=recompute,
+                        # The time before the first stage is part of it.
+                        began=began if stage == stages[0] else None,
+                    )  # fmt: skip
+                    running[pool.submit(_attempt, run, stage, stream, root, past_gates)] = stage, own
+                else:
+                    continue
+                waiting.remove(stage)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                stage, own = running.pop(future)
+                free.append(own)
+                try:
+                    done[stage] = future.result()
+                except Exception as error:
+                    error.add_note(f"in stage {stage} of {stream.name}, {interval}")
+                    raise
+    for gate in dict.fromkeys(one.closed_by for one in done.values()):
+        skipped = [stage for stage in stages if done[stage].closed_by == gate and stage != gate]
+        if gate and skipped:
             LOG.warning(f"not run, as the gate of {gate} does not pass: {', '.join(skipped)}")
-    if failures:
+    if failures := [damage for stage in stages if (damage := done[stage].damage)]:
         raise DamagedInputsError("\n".join(failures))
-    return results
+    return [result for stage in stages if (result := done[stage].result)]
+
+
+def _attempt(
+    run: Callable[[], GateResult], stage: str, stream: Stream, root: str, past_gates: bool
+) -> _Attempt:
+    try:
+        result = _retry_damaged(run, stage, stream, root)
+    except DamagedInputsError as error:
+        return _Attempt(closed_by=stage, damage=str(error))
+    for warning in [*result.failures, *result.warnings]:
+        LOG.warning(warning)
+    for line in [*result.accepted, result.summary]:
+        LOG.info(line)
+    return _Attempt(result, None if result.passed or past_gates else stage)
 
 
 def _run_and_judge(
-    spark: SparkSession | SessionOnDemand,
+    spark: AnySession,
+    ledger: Ledger,
     stage: str,
     stream: Stream,
     interval: Interval,
-    ledger: Ledger,
     command: str,
     **options: Any,
 ) -> GateResult:

@@ -27,7 +27,8 @@ UNUSED = ("altair", "scipy.stats")
 OPTIONAL = ("sqlalchemy", "pyspark.ml", "pyspark.sql.connect")
 """Modules without which Great Expectations works: they are for data in databases and in Spark. Those of Spark
 are not hidden from a session of a server, which may import them at the same time."""
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
+"""Great Expectations evaluates for one thread at a time: validations share the batch of their data source."""
 
 
 class _Deferred(ModuleType):
@@ -101,7 +102,8 @@ def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]
     ]
     if not values:
         return []
-    batches, gx = _metrics(), _great_expectations()
+    with _LOCK:
+        batches, gx = _metrics(), _great_expectations()
     import pandas as pd
 
     bounds = [
@@ -120,9 +122,10 @@ def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]
             )
         ],
     )
-    result = batches.get_batch({"dataframe": frame}).validate(
-        suite, result_format={"result_format": "COMPLETE", "unexpected_index_column_names": ["value"]}
-    )
+    with _LOCK:
+        result = batches.get_batch({"dataframe": frame}).validate(
+            suite, result_format={"result_format": "COMPLETE", "unexpected_index_column_names": ["value"]}
+        )
     failed: set[int] = set()
     for outcome in result.results:
         if outcome.exception_info and outcome.exception_info.get("raised_exception"):

@@ -3,6 +3,7 @@
 An hour with nothing to do needs none.
 """
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -23,14 +24,16 @@ class SessionOnDemand:
         self.seconds = 0.0
         self._create = create
         self._session: SparkSession | None = None
+        self._lock = threading.Lock()
 
     def get(self) -> SparkSession:
         """Return the session; create it if it does not exist."""
-        if self._session is None:
-            start = time.monotonic()
-            self._session = self._create()
-            self.seconds = time.monotonic() - start
-        return self._session
+        with self._lock:
+            if self._session is None:
+                start = time.monotonic()
+                self._session = self._create()
+                self.seconds = time.monotonic() - start
+            return self._session
 
     def stop(self) -> None:
         """Stop the session if it exists."""

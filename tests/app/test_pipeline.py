@@ -1,0 +1,168 @@
+"""The order of stages in one application. Each stage is a function of the tests, without Spark."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from time import sleep
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.every_stage import EVERY_STAGE
+from transom.app import pipeline
+from transom.app.pipeline import run_stages
+from transom.app.verify import DamagedInputsError
+from transom.core.intervals import Interval, parse
+from transom.engine.gate import GateResult
+from transom.storage.session import REQUIRED
+from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
+from transom.stream import Stream, load
+
+HOUR = Interval.of_hour(parse("2015-05-17T10:00"))
+PASSED = GateResult((), (), "passes")
+StageFunction = Callable[[str, AnySession], GateResult]
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """A stream with all stages; frames read aggregates, and fills read frames."""
+    (tmp_path / "web.yaml").write_text(EVERY_STAGE)
+    return load(tmp_path / "web.yaml")
+
+
+@pytest.fixture
+def run(stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[GateResult]]:
+    """A function that runs all stages, each as a function of its name and session."""
+
+    def run_all(stage_function: StageFunction, spark: AnySession | None = None) -> list[GateResult]:
+        def one(session: AnySession, ledger: object, stage: str, *_: object, **__: object) -> GateResult:
+            return stage_function(stage, session)
+
+        monkeypatch.setattr(pipeline, "_run_and_judge", one)
+        monkeypatch.setattr(pipeline, "explain_failure", lambda *_: None)
+        session = SessionOnDemand(_no_session) if spark is None else spark
+        return run_stages(session, stream, HOUR, lake=str(tmp_path), command="again")
+
+    return run_all
+
+
+def _no_session() -> Any:
+    raise AssertionError("a session was created")
+
+
+def test_a_stage_runs_after_its_upstream_stage(run: Callable[..., Any], stream: Stream) -> None:
+    done: list[str] = []
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        upstream = stream.upstream_stage(name)
+        assert upstream is None or upstream in done
+        sleep(0.05)
+        done.append(name)
+        return GateResult((), (), name)
+
+    assert [result.summary for result in run(stage)] == list(stream.stages)
+    assert sorted(done) == sorted(stream.stages)
+
+
+def test_two_stages_of_the_same_input_run_at_once_in_different_sessions(run: Callable[..., Any]) -> None:
+    meeting, sessions = Barrier(2, timeout=60), dict[str, int]()
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        sessions[name] = id(session)
+        if name in ("patterns", "aggregates"):
+            meeting.wait()
+        return PASSED
+
+    run(stage)
+    assert sessions["patterns"] != sessions["aggregates"]
+    assert len(set(sessions.values())) == 2
+
+
+def test_no_more_than_two_stages_run_at_once(run: Callable[..., Any]) -> None:
+    meeting = Barrier(3, timeout=0.5)
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        with pytest.raises(BrokenBarrierError):
+            meeting.wait()
+        return PASSED
+
+    run(stage)
+
+
+def test_on_a_spark_server_stages_run_in_turn(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    sessions = set[int]()
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        sessions.add(id(session))
+        return PASSED
+
+    run(stage)
+    assert len(sessions) == 1
+
+
+def test_after_a_failed_gate_the_stages_downstream_do_not_run(
+    run: Callable[..., Any], stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    started: list[str] = []
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        started.append(name)
+        return GateResult(("withheld",), (), name) if name == "aggregates" else PASSED
+
+    results = run(stage)
+    assert sorted(started) == sorted(set(stream.stages) - {"frames", "fills"})
+    assert sum(not result.passed for result in results) == 1
+    assert "not run, as the gate of aggregates does not pass: frames, fills" in caplog.text
+
+
+def test_damage_closes_the_stages_downstream_alone(run: Callable[..., Any], stream: Stream) -> None:
+    started: list[str] = []
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        started.append(name)
+        if name in ("aggregates", "patterns"):
+            raise DamagedInputsError(f"{name} is damaged")
+        return PASSED
+
+    with pytest.raises(DamagedInputsError, match="patterns is damaged\naggregates is damaged"):
+        run(stage)
+    assert sorted(started) == sorted(set(stream.stages) - {"frames", "fills"})
+
+
+def test_after_an_error_no_further_stage_begins(run: Callable[..., Any], stream: Stream) -> None:
+    started: list[str] = []
+    meeting = Barrier(2, timeout=60)
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        started.append(name)
+        if name in ("patterns", "aggregates"):
+            meeting.wait()
+            raise ValueError(name)
+        return PASSED
+
+    with pytest.raises(ValueError, match=r"patterns|aggregates") as raised:
+        run(stage)
+    assert sorted(started) == ["aggregates", "ingest", "patterns"]
+    (note,) = raised.value.__notes__
+    assert f"in stage {raised.value}" in note
+
+
+def test_the_second_session_has_the_required_settings_and_others_of_its_own(
+    run: Callable[..., Any], spark: SparkSession
+) -> None:
+    sessions: dict[int, SparkSession] = {}
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        sessions[id(session)] = session_of(session)
+        return PASSED
+
+    run(stage, spark)
+    first, second = sessions.values()
+    names = [name for name in REQUIRED if name != "spark.sql.extensions"]
+    assert {name: second.conf.get(name) for name in names} == {name: REQUIRED[name] for name in names}
+    second.conf.set("spark.sql.shuffle.partitions", "3")
+    assert first.conf.get("spark.sql.shuffle.partitions") != "3"

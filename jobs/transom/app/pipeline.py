@@ -38,7 +38,7 @@ AT_ONCE = 2
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What became of a stage.
+    """The outcome of a stage and its gate.
 
     Attributes:
         result: the result of its gate; None if it has none.

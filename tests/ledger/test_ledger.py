@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
@@ -13,6 +14,7 @@ from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.ledger.ledger import Ledger, Run
 from transom.storage.fencing import RunSuperseded
+from transom.storage.tables import Table
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -29,6 +31,15 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def published(run: str, digest: str = "1:5") -> PartitionState:
     return PartitionState("published", run, digest=digest, input_hashes={"specification": "s"}, rows=1)
+
+
+def test_table_that_a_reader_has_opened_gets_its_missing_columns(ledger: Ledger) -> None:
+    table = Table.load("findings")
+    *older, newest = table.arrow_schema()
+    DeltaTable.create(f"{ledger.root}/findings", pa.schema(older), partition_by=list(table.partition))
+    assert newest.name not in [field.name for field in ledger.open("findings").schema().fields]
+    ledger.create(table)
+    assert newest.name in [field.name for field in ledger.open("findings").schema().fields]
 
 
 def test_claim_is_published_and_tokens_increase(ledger: Ledger) -> None:

@@ -69,14 +69,16 @@ class Ledger(TableFolder):
 
     def __init__(self, root: str, create: bool = True) -> None:
         super().__init__(root)
+        self._created: set[str] = set()
         self._snapshots: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
         self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
         if create:
             self.create(*self.tables.values())
 
     def create(self, *tables: Table) -> None:
-        """Create tables that do not exist. Open tables are skipped, as their columns do not change."""
-        super().create(*(table for table in tables if table.name not in self._opened))
+        """Create tables that do not exist, and add missing columns, once for each table."""
+        super().create(*(table for table in tables if table.name not in self._created))
+        self._created.update(table.name for table in tables)
 
     def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
         """Return the states of all partitions of some stages. Default: all stages."""

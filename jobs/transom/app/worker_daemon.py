@@ -13,8 +13,10 @@ import pyspark.daemon
 import transom.app.pipeline
 from transom import features
 from transom.storage.connect import code_hash
+from transom.storage.session import use_utc
 
 assert transom.app.pipeline
+use_utc()
 # Features import their modules when they are first used, which is too late if the files change.
 for module in walk_packages(features.__path__, f"{features.__name__}."):
     import_module(module.name)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.support.every_stage import requests
+from tests.support.every_stage import HEAD, LATER, PATTERNS_AND_FRAMES, requests
 from tests.support.stream_harness import StreamHarness, hour
 from transom.app import verify as verifying
 from transom.app.definitions import stage_names
@@ -20,37 +20,17 @@ from transom.ledger.ledger import Run
 Make = Callable[..., StreamHarness]
 HOURS = 3
 
-STREAM = """
-name: web
-preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
-key: [client]
-unique: [client, bytes, status]
+SMALL = f"""{HEAD}unique: [client, bytes, status]
 aggregates:
   traffic:
-    measures: {n: count, sent: sum(bytes)}
+    measures: {{n: count, sent: sum(bytes)}}
     levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
     recurring: [status]
-    alert: {many: n > 3}
-  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
-patterns:
-  back:
-    within: 3 hours
-    batch: 20 minutes
-    merge_gap: 1 hour
-    steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
-frames:
-  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
-fills:
-  around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
-persistence:
-  regulars: {item: [client], slot: 30 minutes, window: 3 hours, alpha: 0.6, epsilon: 0.4}
-frequency:
-  often: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
-  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
+    alert: {{many: n > 3}}
+  site: {{key: [], measures: {{n: count}}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
-SMALL = STREAM[: STREAM.index("patterns:")]
 """Two stages, for tests that need no more."""
+STREAM = SMALL + PATTERNS_AND_FRAMES + LATER
 
 
 def build(lake: StreamHarness) -> None:

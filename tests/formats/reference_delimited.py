@@ -119,15 +119,8 @@ class Csv:
             value = ""
             while self.trim and text[at : at + 1] == " ":
                 at += 1
-            quoted = text[at : at + 1] == self.quote
-            if quoted:
-                at += 1
-                while text[at : at + 2] == 2 * self.quote or text[at : at + 1] not in ("", self.quote):
-                    value += text[at]
-                    at += 2 if text[at] == self.quote else 1
-                if at == len(text):
-                    raise Refused("unterminated_quote")
-                at += 1
+            if text[at : at + 1] == self.quote:
+                value, at = self._quoted(text, at + 1)
             tail = ""
             while at < len(text) and not ends(at):
                 tail += text[at]
@@ -136,6 +129,16 @@ class Csv:
             if at == len(text):
                 return values
             at += len(core)
+
+    def _quoted(self, text: str, at: int) -> tuple[str, int]:
+        """Return the text from after an opening quote to its end, and the place after the closing quote."""
+        value = ""
+        while text[at : at + 2] == 2 * self.quote or text[at : at + 1] not in ("", self.quote):
+            value += text[at]
+            at += 2 if text[at] == self.quote else 1
+        if at == len(text):
+            raise Refused("unterminated_quote")
+        return value, at + 1
 
     def aligned(self, text: str) -> list[str]:
         """Letter by letter."""
@@ -146,13 +149,7 @@ class Csv:
                 continue
             value = ""
             if text[at] == self.quote:
-                at += 1
-                while text[at : at + 2] == 2 * self.quote or text[at : at + 1] not in ("", self.quote):
-                    value += text[at]
-                    at += 2 if text[at] == self.quote else 1
-                if at == len(text):
-                    raise Refused("unterminated_quote")
-                at += 1
+                value, at = self._quoted(text, at + 1)
             while at < len(text) and text[at] not in " \t":
                 value += text[at]
                 at += 1

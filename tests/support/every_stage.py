@@ -2,19 +2,13 @@
 
 from tests.support.stream_harness import line
 
-EVERY_STAGE = """
+HEAD = """
 name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-aggregates:
-  traffic:
-    measures: {n: count, sent: sum(bytes)}
-    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
-    fit: {unit: 30 minutes, value: sum, missing: zero}
-    recurring: [status]
-    alert: {many: n > 12}
-patterns:
+"""
+PATTERNS_AND_FRAMES = """patterns:
   back:
     within: 3 hours
     batch: 20 minutes
@@ -22,8 +16,8 @@ patterns:
     steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
 frames:
   served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
-  silent: {source: traffic, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
-fills:
+"""
+LATER = """fills:
   around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
 persistence:
   regulars: {item: [client], slot: 30 minutes, window: 3 hours, alpha: 0.6, epsilon: 0.4}
@@ -31,6 +25,16 @@ frequency:
   often: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
   split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
 """
+EVERY_STAGE = f"""{HEAD}aggregates:
+  traffic:
+    measures: {{n: count, sent: sum(bytes)}}
+    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
+    fit: {{unit: 30 minutes, value: sum, missing: zero}}
+    recurring: [status]
+    alert: {{many: n > 12}}
+{PATTERNS_AND_FRAMES}  silent:
+    {{source: traffic, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}}
+{LATER}"""
 
 
 def requests(number: int) -> list[str]:

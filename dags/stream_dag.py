@@ -137,6 +137,7 @@ def build(stream: Stream, file: Path) -> DAG:
         for job in jobs_of(stream):
             submit = SubmitStage(
                 job=job.name,
+                stages=job.stages,
                 stream=stream.name,
                 stream_file=str(file),
                 script=job.script,
@@ -147,7 +148,7 @@ def build(stream: Stream, file: Path) -> DAG:
                 outlets=[asset for stage in job.stages for asset in outlets(stream, stage)],
             )
             for stage in job.stages:
-                gate = gates[stage] = Gate(stage=stage, doc_md=Gate.__doc__, **judged)
+                gate = gates[stage] = Gate(stage=stage, stages=stream.stages, doc_md=Gate.__doc__, **judged)
                 upstream = stream.upstream_stage(stage)
                 is_inside = upstream in job.stages
                 if upstream is not None:

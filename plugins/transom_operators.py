@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from transom.core.intervals import Interval, format_hour
 from transom.core.locations import PACKAGE, job_script, lake
 from transom_connect import ConnectHook, is_connect
+from transom_metrics import send_hours, send_run
 
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
@@ -85,7 +86,14 @@ class SubmitStage(SparkSubmitOperator):
     """Submit a job by the connection `transom_spark`: in client mode, or to a Spark Connect server."""
 
     def __init__(
-        self, *, job: str, stream: str, stream_file: str, script: Path | None = None, **kwargs: Any
+        self,
+        *,
+        job: str,
+        stages: Sequence[str],
+        stream: str,
+        stream_file: str,
+        script: Path | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(
             task_id=job,
@@ -111,6 +119,7 @@ class SubmitStage(SparkSubmitOperator):
             ],
             **kwargs,
         )  # fmt: skip
+        self.stages = tuple(stages)
         self.stream = stream
 
     def _get_hook(self) -> SparkSubmitHook:
@@ -119,7 +128,7 @@ class SubmitStage(SparkSubmitOperator):
         return ConnectHook(conn_id=CONNECTION, application_args=self.application_args, env_vars=self.env_vars)
 
     def post_execute(self, context: Any, result: Any = None) -> None:
-        """Add the run's interval and its published hours to each asset event."""
+        """Add the run's interval and its published hours to each asset event, and send metrics."""
         from transom.ledger.ledger import Ledger
 
         interval = _run_interval(context)
@@ -127,6 +136,8 @@ class SubmitStage(SparkSubmitOperator):
         for asset in self.outlets:
             table = asset.uri.rpartition("/")[2]
             context["outlet_events"][asset].extra = _asset_facts(self.stream, table, interval, snapshot)
+        run_id = f"{context['run_id']} {self.task_id} {context['ti'].try_number}"
+        send_run(self.stream, run_id, self.stages, interval)
 
 
 def _asset_facts(stream: str, table: str, interval: Interval, snapshot: "LedgerSnapshot") -> dict[str, Any]:
@@ -218,9 +229,10 @@ class _LedgerOperator(BaseOperator):
 class Gate(_LedgerOperator):
     """Reads the ledger and fails, without a retry, if a part of the interval is not published."""
 
-    def __init__(self, *, stage: str, **kwargs: Any) -> None:
+    def __init__(self, *, stage: str, stages: Sequence[str], **kwargs: Any) -> None:
         super().__init__(task_id=f"{stage}_gate", **kwargs)
         self.stage = stage
+        self.stages = tuple(stages)
 
     def execute(self, context: Any) -> str:
         """Evaluate the gate, and return a line as the task's result.
@@ -229,6 +241,8 @@ class Gate(_LedgerOperator):
             AirflowFailException: the gate has failures.
         """
         (result,) = self.judge([self.stage], context)
+        # After a failed gate, no task of a later stage sends its hours.
+        send_hours(self.stream_file, self.stages if result.failures else [self.stage])
         for line in result.accepted:
             LOG.info(line)
         if result.failures:

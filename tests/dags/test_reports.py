@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -156,7 +157,8 @@ def test_asset_events_carry_the_interval_and_its_published_rows(
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     events = OutletEventAccessors()
     run = run_of(hours[1], hours[1] + timedelta(hours=3))
-    dags["web"].get_task("ingest").post_execute({"params": {}, "dag_run": run, "outlet_events": events})
+    context = {"params": {}, "dag_run": run, "outlet_events": events, "run_id": "r"}
+    dags["web"].get_task("ingest").post_execute(context | {"ti": SimpleNamespace(try_number=1)})
     interval = {"from": "2015-05-17T10:00", "to": "2015-05-17T13:00"}
     assert events[Asset("transom://web/events")].extra == {
         **interval, "hours_published": 2, "hours_withheld": 1, "rows": 10

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
+from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, Severity, from_ledger
 from transom.ledger.ledger import Ledger
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.spec.feature import USUAL_PLACE, FindingOrder
@@ -92,6 +92,22 @@ def count_findings(root: str, interval: Interval | None = None) -> int:
     """Return the number of findings; arguments as of `findings`."""
     rows = _ask(root, f"SELECT count(*) AS count FROM t WHERE {_where(interval, None)}")
     return sum(row["count"] for row in rows)
+
+
+def count_by_severity(
+    root: str, stages: Iterable[str], interval: Interval | None = None
+) -> dict[tuple[str, Severity], int]:
+    """Return the number of findings of each stage and severity, also where it is 0; arguments as of
+    `findings`."""
+    rows = _ask(
+        root,
+        f"SELECT stage, severity, count(*) AS count FROM t WHERE {_where(interval, None)} "
+        "GROUP BY stage, severity",
+    )
+    counts = {(row["stage"], row["severity"]): row["count"] for row in rows}
+    return {
+        (stage, severity): counts.get((stage, severity), 0) for stage in stages for severity in SEVERITIES
+    }
 
 
 def stages(root: str | TableFolder) -> set[str]:

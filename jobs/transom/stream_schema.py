@@ -33,6 +33,8 @@ def schema_text(model: type[Stream]) -> str:
     }
     waivers, checks = (schema["$defs"][name]["properties"]["stage"] for name in ("WaiverSpec", "CheckSpec"))
     waivers["enum"] = ["ingest", *(feature.name for feature in model.features)]
+    suppressed = schema["$defs"]["SuppressSpec"]["properties"]["stage"]
+    suppressed["enum"] = [feature.name for feature in model.features if feature.findings is not None]
     checked = (feature.name for feature in model.features if feature.row_types is not None)
     checks["anyOf"][0]["enum"] = ["ingest", *checked]
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -103,6 +103,23 @@ def test_accepted_failures_are_shown_and_are_no_problem(run: Ask, lake: Lake) ->
     assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {texts}a bad release")
 
 
+def test_entries_that_have_ended_or_soon_will_are_shown(run: Ask, lake: Lake) -> None:
+    entry = "- {{stage: aggregates, block: traffic, until: {}, who: ops, why: a test}}"
+    ends = ("2015-05-17T02:00", "2015-05-17T03:00", "2015-05-24T02:00", "2015-05-24T03:00")
+    lake.file.write_text("\n".join([lake.file.read_text(), "suppress:", *map(entry.format, ends)]))
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lines = [text for text in run("status", "web").stdout.splitlines() if "suppress" in text]
+    # By the end of the last requested hour, 02:00, and seven days later.
+    assert lines == [
+        "  suppress[0] ended at 2015-05-17T02:00 (ops: a test)",
+        "  suppress[1] ends at 2015-05-17T03:00 (ops: a test)",
+        "  suppress[2] ends at 2015-05-24T02:00 (ops: a test)",
+    ]
+    (last,) = [text for text in run("check", "web").stdout.splitlines() if "[3]" in text]
+    assert last == "  suppress[3] ends at 2015-05-24T03:00 (ops: a test)"
+
+
 def test_findings_are_those_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     quarantined = PartitionState("quarantined", "c", False, reason="a.log: few")

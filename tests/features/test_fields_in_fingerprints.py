@@ -47,6 +47,7 @@ AGGREGATE = {"kind": "aggregate", "condition": "sum(n) >= 20", "span": "minimal"
 MARKED = {
     "kind": "marked", "starts_when": "n > 3", "ends_when": "n < 2", "where": None, "when_open": "report",
 }  # fmt: skip
+SIGNED = {"who": "ops", "why": "known"}
 TABLE = {"ignore": {"table": {"path": "/known"}}}
 
 
@@ -259,6 +260,10 @@ CHANGES: Mapping[str, Mapping[str, Mapping[str, Any] | Change]] = {
         "IgnoreList.items": {"ignore": {"items": ["10.0.0.1"]}},
         "IgnoreList.networks": {"ignore": {"networks": {"client": ["10.0.0.0/8"]}}},
         "IgnoreList.table": TABLE,
+        "IgnoreList.until": (
+            {"ignore": {"items": ["10.0.0.1"], **SIGNED}},
+            {"ignore": {"items": ["10.0.0.1"], **SIGNED, "until": "2015-05-17T10:00"}},
+        ),
         "KnownTable.path": (TABLE, {"ignore": {"table": {"path": "/others"}}}),
         "KnownTable.columns": (TABLE, {"ignore": {"table": {"path": "/known", "columns": {"client": "ip"}}}}),
     },
@@ -287,7 +292,15 @@ SHAPE_NO_ROW: Mapping[str, frozenset[str]] = {
     "aggregates": frozenset({"Aggregation.title", "Alert.severity", "Alert.title"}),
     "frames": frozenset({"Frame.title", "Frame.severity", "Frame.finding", "Frame.set"}),
     "fills": frozenset(),
-    "persistence": frozenset({"Persistence.title", "Persistence.severity", "Persistence.finding"}),
+    "persistence": frozenset(
+        {
+            "Persistence.title",
+            "Persistence.severity",
+            "Persistence.finding",
+            "IgnoreList.who",
+            "IgnoreList.why",
+        }
+    ),
     "frequency": frozenset(
         # The amount of memory changes the speed, not the rows.
         {"Frequency.title", "Frequency.severity", "Frequency.finding", "Frequency.memory"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.stream_factories import ACCEPT, base, changed
+from tests.support.stream_factories import ACCEPT, SUPPRESS, base, changed
 from transom.stream import Stream, parse
 
 
@@ -19,6 +19,7 @@ from transom.stream import Stream, parse
         {"source__expected_files": 3},
         {"checks": {"x": {"stage": "ingest", "every": "ok"}}},
         {"waivers": [ACCEPT]},
+        {"suppress": [SUPPRESS]},
         {"repair_window": "9 days"},
         {"chunk": "9 days"},
         {"schedule": False},

@@ -33,7 +33,7 @@ def test_few_rows_at_a_time_are_hashed_with_the_same_result(monkeypatch: pytest.
         }
     )
     monkeypatch.setattr(sync, "_rows_of_block", lambda *others: rows)
-    stream: Any = SimpleNamespace(name="web")
+    stream: Any = SimpleNamespace(name="web", suppress=())
     source: Any = SimpleNamespace(
         stage="frames", kind="frame", table="frames", templates=lambda stream: [Template()]
     )

@@ -1,5 +1,6 @@
 """Episodes as findings without Spark: they follow the table and the stream's texts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
@@ -30,7 +31,7 @@ STEPS = [{"id": "look", "where": "status = 1"}, {"id": "probe", "where": "ok", "
 ALIKE = {"any_order": [{"id": "one", "where": "ok"}, {"id": "other", "where": "ok"}]}
 
 
-def stream_of(**changes: Any) -> Stream:
+def stream_of(suppress: Sequence[Any] = (), **changes: Any) -> Stream:
     title = "it's {user}, {matches} times from {start_time} to {last_time}"
     spec = {
         "key": ["user"],
@@ -40,7 +41,7 @@ def stream_of(**changes: Any) -> Stream:
         "steps": STEPS,
         **changes,
     }
-    return parse(small(**spec))
+    return parse(small(**spec) | {"suppress": [*suppress]})
 
 
 def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str, Any]:
@@ -337,3 +338,62 @@ def test_empty_table_gives_no_findings(ledger: Ledger) -> None:
     assert not sync.sync_table_findings(ledger, stream_of(), alerts.SOURCE)
     publish_rows(ledger, [])
     assert (publish(ledger, stream_of()), version(ledger)) == (False, 0)
+
+
+def suppressing(**entry: Any) -> Stream:
+    """Return the stream, of which a scanner's episodes are no findings."""
+    scanner = {"stage": "patterns", "block": "x", "who": "ops", "why": "a scanner", **entry}
+    return stream_of(suppress=[scanner])
+
+
+BEFORE = row(3, "before", last_time=at(3) - timedelta(microseconds=1))
+AT_THE_END = row(3, "at the end", last_time=at(3))
+AFTER = row(6, "after", start_time=at(5), last_time=at(5) + MINUTE)
+ANOTHER = row(2, "another", user="else")
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ({"until": "2015-05-17T03:00"}, ["at the end", "after"]),
+        ({"until": "2015-05-17T03:00", "key": {"user": "o'brien"}}, ["another", "at the end", "after"]),
+        ({"until": "2015-05-17T03:00", "key": {"user": "else"}}, ["before", "at the end", "after"]),
+        ({"key": {"user": "o'brien"}}, ["another"]),
+        ({}, []),
+        ({"until": "2015-05-17T00:00"}, ["another", "before", "at the end", "after"]),
+    ],
+)
+def test_suppressed_findings_are_those_of_a_key_that_end_by_a_time(
+    ledger: Ledger, entry: dict[str, Any], found: list[str]
+) -> None:
+    rows = [BEFORE, AT_THE_END, AFTER, ANOTHER]
+    publish_rows(ledger, rows)
+    publish(ledger, stream_of())
+    every = {finding.finding_id: finding for finding in findings(ledger.root)}
+    assert publish(ledger, suppressing(**entry)) == (len(found) < len(every))
+    remaining = findings(ledger.root)
+    # They are the same findings, under the same ids.
+    assert all(every[finding.finding_id] == finding for finding in remaining)
+    ends = {row["last_time"] + timedelta(microseconds=1): row["episode_id"] for row in rows}
+    assert sorted(ends[finding.end_time] for finding in remaining) == sorted(found)
+    # Rows and ends have not changed since.
+    assert not publish(ledger, suppressing(**entry))
+
+
+def test_episode_is_raised_when_it_goes_on_after_the_end_of_its_suppression(ledger: Ledger) -> None:
+    stream = suppressing(until="2015-05-17T04:00")
+    grown = row(5, "a", matches=2, last_time=at(4) + MINUTE)
+    publish_rows(ledger, [row(2, "a"), BEFORE], range(1, 4))
+    publish(ledger, stream)
+    assert findings(ledger.root) == []
+    publish_rows(ledger, [row(2, "a"), BEFORE, grown], range(1, 6))
+    publish(ledger, stream)
+    (raised,) = findings(ledger.root)
+    assert (raised.start_time, raised.end_time) == (
+        at(1) + MINUTE / 60,
+        at(4) + MINUTE + timedelta(microseconds=1),
+    )
+    # A late file that takes the later part away takes the finding away.
+    publish_rows(ledger, [row(2, "a"), BEFORE], range(1, 6))
+    publish(ledger, stream)
+    assert findings(ledger.root) == []

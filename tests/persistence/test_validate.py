@@ -62,11 +62,32 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
             {**P, "ignore": {"table": {"path": "known", "columns": {"host": "ip"}}}},
             "ignore.table.columns.host: no column 'host' of the item; known: user",
         ),
+        ({**P, "ignore": "a"}, "ignore: must be a mapping; got 'a'"),
+        ({**P, "ignore": [{"items": ["a"]}, {"itms": ["a"]}]}, "ignore[1]: unknown field 'itms'; nearest: items"),
+        ({**P, "ignore": [{"items": [["a", "b"]]}]}, "ignore[0].items[0]: must have a value for each of user; got ['a', 'b']"),
+        (
+            {**P, "ignore": {"items": ["a"], "until": "2015-05-17T10:00", "who": "ops"}},
+            "ignore.why: is required with until",
+        ),
+        (
+            {**P, "ignore": [{"items": ["a"], "until": "2015-05-17T10:30", "who": "ops", "why": "x"}]},
+            "ignore[0].until: must be on the hour, in UTC; got '2015-05-17T10:30'",
+        ),
+        (
+            {**P, "ignore": [{"items": ["a"]}, {"items": ["b"]}], "watch": ["b"]},
+            "watch[0]: is ignored, too, and would never be reported",
+        ),
         ({**P, "windw": "1 day"}, "persistence.x: unknown field 'windw'; nearest: window"),
     ],
 )  # fmt: skip
 def test_invalid_persistence_block_is_refused_with_reason(text: dict[str, Any], message: str) -> None:
     assert refusal_of_block("persistence", text) == message
+
+
+def test_item_that_is_ignored_up_to_an_end_may_be_watched() -> None:
+    known = {"items": ["a"], "until": "2015-05-17T10:00", "who": "ops", "why": "known"}
+    block = parse(base() | {"persistence": {"x": {**P, "ignore": known, "watch": ["a"]}}}).persistence["x"]
+    assert [place for place, _ in block.ignore_lists()] == ["ignore"]
 
 
 def test_epsilon_follows_from_a_budget() -> None:

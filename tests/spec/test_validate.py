@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.pattern_factories import small
-from tests.support.stream_factories import ACCEPT, changed, refusal
+from tests.support.stream_factories import ACCEPT, SUPPRESS, changed, refusal
 from transom.stream import SpecificationError, parse
 
 
@@ -25,7 +25,7 @@ from transom.stream import SpecificationError, parse
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregates"),
-        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, extra_fields, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, waivers, repair_window, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, extra_fields, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, waivers, suppress, repair_window, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__event_time_range": {"befor": "1 day"}}, "source.event_time_range: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
@@ -78,6 +78,16 @@ from transom.stream import SpecificationError, parse
         ({"waivers": [{**ACCEPT, "observed": True}]}, "waivers[0].observed: must be a number; got True"),
         ({"waivers": [{**ACCEPT, "who": ""}]}, "waivers[0].who: must not be empty; got ''"),
         ({"waivers": [{**ACCEPT, "hour": "2015-05-17T10:05"}]}, "waivers[0].hour: must be on the hour, in UTC; got '2015-05-17T10:05'"),
+        # suppress
+        ({"suppress": [{**SUPPRESS, "stage": "ingest"}]}, "suppress[0].stage: must be one of 'patterns', 'aggregates', 'frames', 'persistence', 'frequency'; got 'ingest'"),
+        ({"suppress": [{**SUPPRESS, "block": "laod"}]}, "suppress[0].block: no block 'laod' of aggregates; nearest: load"),
+        ({"suppress": [{**SUPPRESS, "stage": "patterns"}]}, "suppress[0].block: no block 'load' of patterns; there are none"),
+        ({"suppress": [{**SUPPRESS, "key": {"host": "a"}}]}, "suppress[0].key.host: no column 'host' of the key of load; known: user"),
+        ({"suppress": [{**SUPPRESS, "key": {"user": 1}}]}, "suppress[0].key.user: must be a string for user; got 1"),
+        ({"suppress": [{**SUPPRESS, "key": {"user": 1.5}}]}, "suppress[0].key.user: must be a text, an integer or a truth value; got 1.5"),
+        ({"suppress": [{**SUPPRESS, "until": "2015-05-17T10:05"}]}, "suppress[0].until: must be on the hour, in UTC; got '2015-05-17T10:05'"),
+        ({"suppress": [{name: SUPPRESS[name] for name in ("stage", "block", "who")}]}, "suppress[0].why: is required"),
+        ({"suppress": [{**SUPPRESS, "who": ""}]}, "suppress[0].who: must not be empty; got ''"),
         # preset
         ({"preset": "apache/combned"}, "preset: no preset 'apache/combned'; nearest: apache/combined"),
         ({"preset": "../streams/web"}, "preset: no preset '../streams/web'; known: apache/combined, syscalls/trace, zeek/conn"),

@@ -72,7 +72,7 @@ class Double:
             # them.
             lacking = _among(others[0], hour, request.incomplete[block]) if len(others) == 1 else []
             row = _row(
-                hour, (definition.version, block, part.spec_fingerprint, hour, read, lacking), bool(read)
+                hour, (definition.version, block, part.fingerprint_of(hour), hour, read, lacking), bool(read)
             )
             frame += row
             for reads in part.reads:

@@ -77,3 +77,4 @@ ACCEPT = {
     "who": "a",
     "why": "b",
 }
+SUPPRESS = {"stage": "aggregates", "block": "load", "key": {"user": "a"}, "who": "a", "why": "b"}

@@ -75,7 +75,7 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
 
     def is_computed(step: TableStep, version: int, partition: PartitionKey, state: PartitionState) -> bool:
         part = step.outputs.get(partition.block)
-        return part is not None and is_defined_as(part, version, state.input_hashes or {})
+        return part is not None and is_defined_as(part, version, partition.hour, state.input_hashes or {})
 
     ingested = [
         TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, is_ingested) for table in Tables.of(stream)

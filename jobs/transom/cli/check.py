@@ -8,6 +8,7 @@ import typer
 
 from transom.cli.arguments import JsonOption, print_json, stream_of
 from transom.core.terminal import counted
+from transom.spec.endings import endings
 from transom.spec.impossible_conditions import impossible
 from transom.stream import SpecificationError, Stream
 from transom.stream_files import folder, streams
@@ -69,6 +70,8 @@ def check(
         typer.echo(f"{file}: {describe_stream(stream)}")
         for words in warnings(stream):
             typer.echo(f"  {words}")
+        for place, entry in endings(stream):
+            typer.echo(f"  {place} ends at {entry.describe()}")
     for message in wrong:
         typer.echo(message, err=True)
     if wrong:
@@ -91,6 +94,7 @@ def _description(file: Path, stream: Stream) -> dict[str, object]:
         "path": stream.source.path,
         "blocks": blocks,
         "warnings": [*warnings(stream)],
+        "endings": {place: entry.describe() for place, entry in endings(stream)},
     }
 
 

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transom.cli.arguments import JsonOption, cli_errors, print_json, stream_of
 from transom.cli.lake_argument import LakeOption, lake, ledger_of, reading, streams_in
+from transom.spec.endings import endings
 from transom.spec.stream import Stream
 from transom.stream_files import folder, streams
 
@@ -27,6 +28,8 @@ MAX_FINDINGS, MAX_OF_BLOCK = 20, 3
 """Maximum number of findings that are shown: in total, and per kind and block."""
 MAX_WAIVED = 5
 """Maximum number of waived checks that are shown, latest first."""
+SOON = timedelta(days=7)
+"""How long before its end, by the last requested hour, an entry of the stream file is shown."""
 MAX_CAUSES = 3
 """Maximum number of upstream causes of a stage that are shown one by one."""
 
@@ -113,7 +116,13 @@ def _state(stream: Stream, uri: str) -> dict[str, Any]:
         # Hours that are not requested can be damaged, too.
         "fresh": not waits and not damaged and not any(any(row[4:10]) for row in rows),
         "stages": [dict(zip(COLUMNS, row, strict=True)) for row in rows],
-        "remarks": [*lines, *damaged, *waits, *remarks(stream, known_files(root), snapshot)],
+        "remarks": [
+            *lines,
+            *damaged,
+            *waits,
+            *remarks(stream, known_files(root), snapshot),
+            *_endings(stream, snapshot),
+        ],
         "accepted": [format_waived(r) for stage in stream.stages for r in ledger.accepted(snapshot, stage)],
         "last_run": runs[-1]["finished_at"] if runs else None,
         "findings": selected,
@@ -156,6 +165,21 @@ def _upstream(stage: str, stale: "Mapping[datetime, PartitionKey]", snapshot: "L
     if len(causes) > MAX_CAUSES:
         causes[MAX_CAUSES:] = [f"stale: {stage}, for {len(causes) - MAX_CAUSES} further reasons"]
     return causes
+
+
+def _endings(stream: Stream, snapshot: "LedgerSnapshot") -> list[str]:
+    """Return a line per entry of the stream file that has ended by the last requested hour, or soon will."""
+    from transom.core.intervals import HOUR
+
+    last = snapshot.required_hours.last
+    if last is None:
+        return []
+    dated = [(place, entry, entry.until - HOUR - last) for place, entry in endings(stream) if entry.until]
+    return [
+        f"{place} {'ended' if left <= timedelta(0) else 'ends'} at {entry.describe()}"
+        for place, entry, left in dated
+        if left <= SOON
+    ]
 
 
 def _damaged(snapshot: "LedgerSnapshot") -> list[str]:

@@ -8,6 +8,7 @@ idle run also repairs the findings that a killed run left.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import Any
@@ -26,6 +27,7 @@ from transom.findings.text import short_hash
 from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.endings import SuppressSpec
 from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 
@@ -102,11 +104,33 @@ def _summaries(
         readable = (h for h in reversed(list(entries)) if entries[h].state_before_claim().status in READABLE)
         published = _rows_of_block(snapshot, table, source, template)
         rows = template.summarize(published, entries, next(readable, UNKNOWN_HOUR))
+        rows = _without_suppressed(rows, template, source.stage, stream.suppress)
         block = f"{stream.name}/{source.stage}/{source.kind}/{template.block}"
         words = fingerprint([VERSION, block, asdict(template)])
         # Python objects of all rows would need ten times the memory of the rows.
         marks = [_marks(batch, block, words) for batch in rows.to_batches(max_chunksize=ROWS_AT_A_TIME)]
         yield template, rows.append_column(MARK, pa.chunked_array(marks, pa.string()))
+
+
+def _without_suppressed(
+    rows: pa.Table, template: FindingTemplate, stage: str, suppress: Iterable[SuppressSpec]
+) -> pa.Table:
+    """Return the rows of a summary whose findings the stream file does not suppress.
+
+    An end is compared with the end of a finding, so that a finding which goes on after it is raised, and no
+    older one.
+    """
+    for entry in suppress:
+        if (entry.stage, entry.block) == (stage, template.block):
+            values = {column: pa.scalar(value) for column, value in entry.key.items()}
+            # A column that the table does not have yet is of nulls, as text.
+            same = [pc.equal(rows[column].cast(value.type), value) for column, value in values.items()]
+            if entry.until is not None:
+                before = pc.less if template.ends_inside else pc.less_equal
+                same.append(before(rows[template.end], pa.scalar(entry.until, MOMENT)))
+            suppressed = reduce(pc.and_kleene, same, pa.repeat(True, len(rows)))
+            rows = rows.filter(pc.invert(pc.fill_null(suppressed, False)))
+    return rows
 
 
 def _marks(rows: pa.RecordBatch, block: str, words: str) -> pa.Array:

@@ -6,7 +6,7 @@ computes it again. An hour is stale if it is outdated or an hour upstream is, wh
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import repeat
 from typing import Protocol
 
@@ -148,12 +148,15 @@ class Freshness:
             )
             sums = hashes.get(reads.table, repeat(0))
             hashes[reads.table] = [(a + b) % 2**BITS for a, b in zip(sums, of_reads, strict=False)]
-        complete = definition.completeness[UNKNOWN_HOUR]
-        text = input_hashes_text(
-            named_inputs(dict.fromkeys(hashes, "%032x"), definition.part, definition.version, complete)
-        )
-        ordered = (hashes[name] for name in sorted(hashes))
-        return [text % tuple(row) for _, *row in zip(self.required_hours, *ordered, strict=True)]
+        complete, names = definition.completeness[UNKNOWN_HOUR], dict.fromkeys(hashes, "%032x")
+
+        @cache
+        def text(shape: str) -> str:
+            return input_hashes_text(named_inputs(names, shape, definition.version, complete))
+
+        shape_of, ordered = definition.part.fingerprint_of, (hashes[name] for name in sorted(hashes))
+        rows = zip(self.required_hours, *ordered, strict=True)
+        return [text(shape_of(hour)) % tuple(row) for hour, *row in rows]
 
     def state_to_compute(self, partition: PartitionKey) -> list[PartitionKey]:
         """Return the state in earlier tables of its stage that must be computed before a partition."""

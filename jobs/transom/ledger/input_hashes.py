@@ -140,26 +140,26 @@ def expected_inputs(
         of_reads = snapshot.range_hash(reads.series, *reads.span(hour), own, reads.requested)
         contents[reads.table] = (contents.get(reads.table, 0) + of_reads) % 2**BITS
     hashes = {name: format_hash(number) for name, number in contents.items()}
-    return named_inputs(hashes, part, version, completeness)
+    return named_inputs(hashes, part.fingerprint_of(hour), version, completeness)
 
 
-def named_inputs(hashes: Inputs, part: BlockOutput, version: int, completeness: str) -> dict[str, str]:
+def named_inputs(hashes: Inputs, shape: str, version: int, completeness: str) -> dict[str, str]:
     """Return all input hashes of an hour by name.
 
     Args:
         hashes: the hashes of the tables that it reads, by table.
-        part: as of `expected_inputs`.
+        shape: the part of the specification that shapes its rows.
         version: as of `expected_inputs`.
         completeness: as of `expected_inputs`.
     """
-    specification = _spec_hash(part.spec_fingerprint)
-    own = {"specification": specification, "version": str(version), "completeness": completeness}
+    own = {"specification": _spec_hash(shape), "version": str(version), "completeness": completeness}
     return {**hashes, **own}
 
 
-def is_defined_as(part: BlockOutput, version: int, inputs: Mapping[str, str]) -> bool:
-    """Return whether input hashes have this specification of a block and this version of the code."""
-    defined = (_spec_hash(part.spec_fingerprint), str(version))
+def is_defined_as(part: BlockOutput, version: int, hour: datetime, inputs: Mapping[str, str]) -> bool:
+    """Return whether input hashes of an hour have this specification of a block and this version of the
+    code."""
+    defined = (_spec_hash(part.fingerprint_of(hour)), str(version))
     return (inputs.get("specification"), inputs.get("version")) == defined
 
 

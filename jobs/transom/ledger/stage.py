@@ -79,11 +79,18 @@ class BlockOutput:
         spec_fingerprint: canonical JSON of the part of the specification that shapes the rows. A change of
             anything else, such as a title or a check, makes no hour stale.
         columns: the columns that the block fills, which its digests cover.
+        before_ends: for entries of the stream file that end, the ends, ascending, with the `spec_fingerprint`
+            of the hours before each. So an end that is added or moved makes only hours between stale.
     """
 
     reads: tuple[InputRange, ...]
     spec_fingerprint: str
     columns: tuple[str, ...]
+    before_ends: tuple[tuple[datetime, str], ...] = ()
+
+    def fingerprint_of(self, hour: datetime) -> str:
+        """Return the `spec_fingerprint` of an hour."""
+        return next((text for end, text in self.before_ends if hour < end), self.spec_fingerprint)
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ class Feature(Generic[S]):
         checks: the built-in checks of its tables.
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
         findings: the path of its `findings.source.FindingSource`, as `module:name`.
+        subject: the columns whose values a finding of a block is about: those of its key or item.
         gauges: values that the ledger stores for each run of the stage, in addition to its counters.
         audit: compares the published rows of an interval with an exact count; yields one result per block.
             Its arguments: session, stream, interval, folder of the tables, `ledger.freshness.Freshness`.
@@ -120,6 +121,7 @@ class Feature(Generic[S]):
     row_types: Callable[[S, str], Mapping[str, FieldType] | None] | None = None
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     findings: str | None = None
+    subject: Callable[[S, str], tuple[str, ...]] = lambda stream, name: ()
     gauges: Callable[[S], Mapping[str, int]] = lambda stream: {}
     audit: Callable[..., Iterator[Any]] | None = None
     counters: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from transom.spec.base import Hour, Model, Name, NonEmptyStr
 from transom.spec.block_columns import BlockColumns
 from transom.spec.checks import OF_INGEST, BuiltIn, CheckSpec, ResolvedCheck, WaiverSpec, resolve
 from transom.spec.deduplicate import Unique
+from transom.spec.endings import SuppressSpec
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, condition
 from transom.spec.feature import Feature
@@ -62,6 +63,8 @@ class StreamFields(Model):
     """Own checks and changes of built-in checks, by name."""
     waivers: tuple[WaiverSpec, ...] = ()
     """Failed checks that may pass."""
+    suppress: tuple[SuppressSpec, ...] = ()
+    """Findings that the table `findings` omits."""
     repair_window: Duration = timedelta(days=2)
     """How far around its interval a run computes stale hours again; whole hours."""
     retention: Duration | None = None

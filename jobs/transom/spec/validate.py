@@ -13,6 +13,7 @@ from transom.spec import derived_columns as derived
 from transom.spec.errors import Issue, Location, did_you_mean, find_duplicates, join, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
 from transom.spec.format_options import fields_of, has_field
+from transom.spec.literals import value_problem
 from transom.spec.source import split_paths
 from transom.spec.stream_fields import StreamFields
 
@@ -43,6 +44,7 @@ def problems(stream: StreamFields) -> Iterator[Issue]:
         yield from feature.problems(stream)
     yield from _checks(stream)
     yield from _waivers(stream)
+    yield from _suppress(stream)
     yield from _times(stream)
 
 
@@ -153,6 +155,28 @@ def _waivers(stream: StreamFields) -> Iterator[Issue]:
             yield Issue(f"{place}.check", message, (("checks", name),))
         elif stages[name] != waiver.stage:
             yield Issue(f"{place}.stage", f"{name} is a check of {stages[name]}; got {waiver.stage}")
+
+
+def _suppress(stream: StreamFields) -> Iterator[Issue]:
+    stages = {feature.name: feature for feature in stream.features if feature.findings is not None}
+    for index, entry in enumerate(stream.suppress):
+        place, feature = f"suppress[{index}]", stages.get(entry.stage)
+        if feature is None:
+            known = ", ".join(map(repr, stages))
+            yield Issue(f"{place}.stage", f"must be one of {known}; got {entry.stage!r}")
+            continue
+        blocks = stream.blocks(feature.block)
+        if entry.block not in blocks:
+            message = f"no block {entry.block!r} of {entry.stage}{did_you_mean(entry.block, blocks)}"
+            yield Issue(f"{place}.block", message, ((entry.stage, entry.block),))
+            continue
+        columns = feature.subject(stream, entry.block)
+        for column, value in entry.key.items():
+            at = f"{place}.key.{column}"
+            if column not in columns:
+                yield no_column(at, column, columns, f" of the key of {entry.block}")
+            elif rule := value_problem(column, value, stream.event_types[column]):
+                yield Issue(at, rule)
 
 
 def _times(stream: StreamFields) -> Iterator[Issue]:

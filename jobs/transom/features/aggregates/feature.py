@@ -36,6 +36,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.aggregates.findings:SOURCE",
+    subject=lambda stream, name: stream.blocks(Aggregation)[name].key,
     finding_order=FindingOrder("alert", place=3),
     queries={
         "horizon": "transom.features.aggregates.queries:horizon",

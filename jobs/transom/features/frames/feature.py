@@ -34,6 +34,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frames.findings:SOURCE",
+    subject=input_columns.key,
     render=lazy("transom.features.frames.render:print_frames"),
     view=lazy("transom.features.frames.view:sections"),
     input_table="frames",

@@ -30,6 +30,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frequency.findings:SOURCE",
+    subject=lambda stream, name: stream.blocks(Frequency)[name].item,
     queries={
         "frequency": "transom.features.frequency.queries:frequency",
         "sketch": "transom.features.frequency.queries:sketch",

@@ -19,10 +19,11 @@ from transom.features.frequency.windows import HEAVY, Hours
 from transom.features.items import validate as item_rules
 from transom.formats.record_format import FieldType
 from transom.spec.errors import did_you_mean
+from transom.spec.literals import TYPES
 from transom.spec.stream import Stream
 from transom.storage.tables import in_hours_sql
 
-ITEM_PYTHON_TYPES: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": datetime}
+ITEM_PYTHON_TYPES: dict[FieldType, type] = {**TYPES, "timestamp": datetime}
 """The type of an item's value in Python, by the type of its column."""
 
 

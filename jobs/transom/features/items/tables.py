@@ -1,6 +1,7 @@
 """Tables of items."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ def item_step(
     blocks: Mapping[str, Any],
     reads: Callable[[str, Any], tuple[InputRange, ...]],
     zero: Mapping[str, str],
+    before_ends: Callable[[str], tuple[tuple[datetime, str], ...]] = lambda name: (),
     **options: Any,
 ) -> TableStep:
     """Return the step of a table that is computed block by block.
@@ -46,6 +48,7 @@ def item_step(
         blocks: the resolved blocks; without any, the step removes the rows of former blocks.
         reads: returns the inputs of a block, from its name and itself.
         zero: the metric of each built-in check, which must be 0.
+        before_ends: returns `BlockOutput.before_ends` of a block.
         options: further arguments of `TableStep`.
     """
     task = lazy(f"transom.features.{stage}.tables_{table}:{table}_of")
@@ -53,7 +56,8 @@ def item_step(
     for name, block in blocks.items():
         # Samples of failing rows show the item last.
         columns = sorted(item_schema(table, block.item).names, key=block.item.__contains__)
-        parts[name] = BlockOutput(reads(name, block), stream.fingerprint(table, name), tuple(columns))
+        shape, ends = stream.fingerprint(table, name), before_ends(name)
+        parts[name] = BlockOutput(reads(name, block), shape, tuple(columns), ends)
 
     def compute(request: StepRequest) -> StepResult:
         return StepResult([task(request, blocks[name], hours) for name, hours in request.targets.items()])

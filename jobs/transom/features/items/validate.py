@@ -8,6 +8,7 @@ from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
 from transom.spec.errors import Issue, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
 from transom.spec.impossible_conditions import own_where
+from transom.spec.literals import TYPES, value_problem
 from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
 from transom.spec.value_domains import Tested
@@ -31,17 +32,10 @@ class ItemBlock(Protocol):
     title: str | None
 
 
-TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
-"""Column types whose values can be written in the stream file."""
 LONGEST = 4096
 """Maximum number of bytes of an item's texts."""
 REPORTED_COLUMNS = ("since", "window_end")
 """Columns that a title may name, besides the item's."""
-
-
-def with_article(kind: str) -> str:
-    """Return the name of a type with its article."""
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -111,22 +105,11 @@ def value_problems(
         stream: the stream.
         types: the types of values, by the types of columns that can be used.
     """
-    valid = True
-    for column, value in zip(item, values, strict=True):
-        kind = stream.event_types[column]
-        if kind not in types:
-            rule = f"no value of {column} can be written here, which is {with_article(kind)}"
-        elif type(value) is not types[kind]:
-            rule = f"must be {with_article(kind)} for {column}; got {value!r}"
-        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-            rule = f"must be of 64 bits for {column}; got {value}"
-        elif isinstance(value, str) and value != value.encode(errors="ignore").decode():
-            rule = f"must be text that UTF-8 can write for {column}; got {value!r}"
-        else:
-            continue
-        valid = False
-        yield rule
-    size = sum(len(value.encode()) for value in values if isinstance(value, str)) if valid else 0
+    pairs = zip(item, values, strict=True)
+    rules = (value_problem(column, value, stream.event_types[column], types) for column, value in pairs)
+    problems = [rule for rule in rules if rule is not None]
+    yield from problems
+    size = 0 if problems else sum(len(value.encode()) for value in values if isinstance(value, str))
     if size > LONGEST:
         yield f"one of more than {LONGEST:,} bytes is skipped; got {size:,}"
 

@@ -30,6 +30,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.patterns.findings:SOURCE",
+    subject=lambda stream, name: stream.blocks(Pattern)[name].key,
     finding_order=FindingOrder("episode", place=2, urgent=True, latest_first=True),
     counters={"records_shown": ("record shown to detectors", "records shown to detectors")},
     render=lazy("transom.features.patterns.render:print_episodes"),

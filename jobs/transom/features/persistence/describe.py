@@ -12,6 +12,7 @@ LABELS = {
     "seeds": "`seed` or `delta`",
     "watch": "`watch`",
     "ignore": "`ignore`",
+    "ignore_left": "`ignore`",
     "types": "the type or resolution of a column",
 }
 """The fields of the stream file, by the keys of fingerprints."""

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
 from ipaddress import ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, TypeAdapter, WrapValidator
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.items.spec import ItemLiteral, window_issue
 from transom.features.persistence.algorithm.params import PersistenceParams, instances_for
 from transom.spec.base import Model, Name, NonEmptyStr, Number
+from transom.spec.endings import Ending
 from transom.spec.errors import Issue, find_duplicates
 
 MAX_SLOTS = 20_000
@@ -39,8 +40,11 @@ class KnownTable(Model):
     their own names."""
 
 
-class IgnoreList(Model):
-    """Known items, which are not reported. They use memory as other items do."""
+class IgnoreList(Ending):
+    """Known items, which are not reported. They use memory as other items do.
+
+    With `until`, the reports up to it lack them, and later ones do not.
+    """
 
     items: tuple[ItemLiteral, ...] = ()
     """Items: values of the column, or lists with a value for each column."""
@@ -48,6 +52,20 @@ class IgnoreList(Model):
     """Networks such as 192.168.0.0/16, by a column of the item with addresses."""
     table: KnownTable | None = None
     """A Delta table with a row for each known item."""
+
+
+_LISTS = TypeAdapter(tuple[IgnoreList, ...])
+
+
+def _one_or_several(value: Any, _: Any) -> IgnoreList | tuple[IgnoreList, ...]:
+    # A union would report each error twice, once for each form.
+    return _LISTS.validate_python(value) if isinstance(value, list) else IgnoreList.model_validate(value)
+
+
+IgnoreLists = Annotated[
+    IgnoreList | tuple[IgnoreList, ...],
+    WrapValidator(_one_or_several, json_schema_input_type=IgnoreList | list[IgnoreList]),
+]
 
 
 class Budget(Model):
@@ -95,8 +113,8 @@ class Persistence(Model):
     seed: StrictInt = 0
     """The seed of the first instance's hashes, from 0; the other instances have the next ones, below
     2^32."""
-    ignore: IgnoreList = IgnoreList()
-    """Items that are not reported."""
+    ignore: IgnoreLists = ()
+    """Items that are not reported: one list, or several with an end of their own."""
     watch: tuple[ItemLiteral, ...] = ()
     """Items that are counted exactly, and reported as long as they are in the window; in the form of
     `ignore.items`. Each has a tuple for each slot."""
@@ -127,6 +145,18 @@ class Persistence(Model):
         if self.budget is None:
             return Fraction(str(self.epsilon))
         return Fraction(2 * self.instances * self.budget.pairs, self.slots * self.budget.tuples)
+
+    @property
+    def report_period(self) -> timedelta:
+        """The time from one report to the next."""
+        return max(self.slot, HOUR)
+
+    def ignore_lists(self) -> Iterator[tuple[str, IgnoreList]]:
+        """Yield each list of `ignore` with its path."""
+        if isinstance(self.ignore, IgnoreList):
+            yield "ignore", self.ignore
+        else:
+            yield from ((f"ignore[{index}]", one) for index, one in enumerate(self.ignore))
 
     @property
     def state_lookback(self) -> timedelta:

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+from transom.core.intervals import HOUR
 from transom.features.items.tables import LONG, item_step
-from transom.features.persistence import check_metrics
+from transom.features.persistence import check_metrics, fingerprints
 from transom.features.persistence.built_in_checks import SHORT
-from transom.features.persistence.resolve import persistence_block_of
+from transom.features.persistence.resolve import KnownItems, PersistenceBlock, persistence_block_of
 from transom.features.persistence.spec import Persistence
 from transom.ledger.stage import InputRange, Stage, rows_where
 from transom.spec.stream import Stream
@@ -42,14 +43,27 @@ def definition(stream: Stream) -> Stage:
         blocks,
         lambda name, block: (
             InputRange(NAME, name, "tuples"),
-            *([InputRange(*block.known_table.series)] if block.known_table else []),
+            *filter(None, (_known_items(ignored, block) for ignored in block.ignored)),
         ),
         {"persistence_bounded": "persistence_unsound"},
         metrics={"persistence_unsound": rows_where(is_unsound)},
         failing_row_filters={"persistence_bounded": is_unsound},
+        before_ends=partial(fingerprints.before_ends, stream),
     )
-    known = tuple(block.known_table for block in blocks.values() if block.known_table)
+    lists = (ignored for block in blocks.values() for ignored in block.ignored)
+    known = tuple(ignored.table for ignored in lists if ignored.table is not None)
     return Stage(NAME, VERSION, (tuples, persistent_items), known)
+
+
+def _known_items(ignored: KnownItems, block: PersistenceBlock) -> InputRange | None:
+    """Return the range of a table of ignored items that an hour's report reads; None without a table."""
+    if ignored.table is None:
+        return None
+    if ignored.until is None:
+        return InputRange(*ignored.table.series)
+    # The first report after the end reads it for the items that have left.
+    end = ignored.until + block.period * HOUR
+    return InputRange(*ignored.table.series, back_of=lambda hour: 0 if hour < end else -1)
 
 
 def epsilons(stream: Stream) -> dict[str, int]:

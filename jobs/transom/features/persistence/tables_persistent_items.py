@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from ipaddress import ip_address, ip_network
+from operator import and_
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import build_batches, concat_batches, int64s
-from transom.core.intervals import HOUR_LENGTH
+from transom.core.exact_sums import Bools
+from transom.core.intervals import HOUR_LENGTH, micros
 from transom.engine.hours import quoted
 from transom.features.items.bytes import rows_of
 from transom.features.items.columns import columns_by_name, flags, is_among
@@ -31,13 +34,31 @@ def persistent_items_of(
     """Return the persistent items of each target hour of a block."""
     rows = request.pins.read(tuples.TABLE, targets)
     rows = rows.where((F.col("block") == block.name) & F.col("row_kind").isin(tuples.ITEM, tuples.EXITED))
-    rows = rows.where(~is_among(block.item, block.ignored))
-    if block.known_table is not None:
-        known = request.pins.read_filler(block.known_table, targets)
-        columns = [column.name for column in block.known_table.columns]
-        rows = rows.join(known.select(*quoted(columns)).distinct(), columns, "left_anti")
+    for ignored in block.ignored:
+        is_before = _is_before(ignored.until, block)
+        rows = rows.where(~(is_among(block.item, ignored.items) & is_before))
+        if ignored.table is not None:
+            columns = [column.name for column in ignored.table.columns]
+            known = request.pins.read_filler(ignored.table, targets).select(
+                *(
+                    column.alias(f"known {name}")
+                    for name, column in zip(columns, quoted(columns), strict=True)
+                )
+            )
+            same = (F.col(f"`{name}`") == F.col(f"`known {name}`") for name in columns)
+            rows = rows.join(known.distinct(), reduce(and_, same) & is_before, "left_anti")
     compute = partial(add_slots, block, item_schema(TABLE, block.item))
     return BlockTask(block.name, _to_output(rows, block), compute=compute)
+
+
+def _is_before(until: datetime | None, block: PersistenceBlock) -> Column:
+    """Return whether a report is before an end. A row of an item that has left is of the report before."""
+    if until is None:
+        return F.lit(True)
+    earlier = F.when(F.col("row_kind") == tuples.EXITED, F.lit(block.period * HOUR_LENGTH)).otherwise(
+        F.lit(0)
+    )
+    return F.unix_micros("hour") - earlier < F.lit(micros(until))
 
 
 def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
@@ -89,8 +110,13 @@ def add_slots(
     table = concat_batches(batches)
     if table is None:
         return
-    for column, networks in block.networks.items():
-        table = table.filter(pa.array(~_inside(table[column], networks)))
+    for ignored in block.ignored:
+        for column, networks in ignored.networks.items():
+            known = _inside(table[column], networks)
+            if ignored.until is not None:
+                earlier = np.where(_has_left(table), block.period * HOUR_LENGTH, 0)
+                known &= int64s(table["hour"]) - earlier < micros(ignored.until)
+            table = table.filter(pa.array(~known))
     # Items that exited have no tuple.
     valid = table["bits"].is_valid().to_numpy()
     count, rows = block.tracking.params.slots, table.filter(pa.array(valid))
@@ -105,6 +131,10 @@ def add_slots(
     estimate = estimates(block.tracking.params, int64s(table["low"]), int64s(table["high"]))
     computed = {"estimate": pa.array(estimate, mask=~valid), "slots": pa.array(texts, pa.string())}
     yield from build_batches(table.num_rows, columns_by_name(table) | computed, schema)
+
+
+def _has_left(rows: pa.Table) -> Bools:
+    return flags(pc.equal(rows["change"], "left"))
 
 
 def _inside(column: pa.ChunkedArray, networks: Iterable[str]) -> Any:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from transom.features.items import validate as item_rules
 from transom.features.persistence.spec import Persistence
 from transom.spec.errors import Issue, no_column
+from transom.spec.literals import with_article
 from transom.spec.stream import Stream
 
 RESERVED = (
@@ -28,22 +29,25 @@ def problems(stream: Stream) -> Iterator[Issue]:
 
 
 def _ignored(place: str, block: Persistence, stream: Stream) -> Iterator[Issue]:
-    ignore = block.ignore
-    yield from item_rules.list_problems(f"{place}.ignore.items", ignore.items, block.item, stream)
-    ignored = {*item_rules.listed(ignore.items)}
+    ignored = set()
+    for name, known in block.ignore_lists():
+        at = f"{place}.{name}"
+        yield from item_rules.list_problems(f"{at}.items", known.items, block.item, stream)
+        if known.until is None:
+            ignored.update(item_rules.listed(known.items))
+        for column in known.networks:
+            of_column = f"{at}.networks.{column}"
+            if column not in block.item:
+                yield no_column(of_column, column, block.item, " of the item")
+            elif (kind := stream.event_types[column]) != "string":
+                rule = f"takes a column of addresses, a text; {column} is {with_article(kind)}"
+                yield Issue(of_column, rule)
+        for column in known.table.columns if known.table else ():
+            if column not in block.item:
+                yield no_column(f"{at}.table.columns.{column}", column, block.item, " of the item")
     for index, item in enumerate(item_rules.listed(block.watch)):
         if item in ignored:
             yield Issue(f"{place}.watch[{index}]", "is ignored, too, and would never be reported")
-    for column in ignore.networks:
-        at = f"{place}.ignore.networks.{column}"
-        if column not in block.item:
-            yield no_column(at, column, block.item, " of the item")
-        elif (kind := stream.event_types[column]) != "string":
-            rule = f"takes a column of addresses, a text; {column} is {item_rules.with_article(kind)}"
-            yield Issue(at, rule)
-    for column in ignore.table.columns if ignore.table else ():
-        if column not in block.item:
-            yield no_column(f"{place}.ignore.table.columns.{column}", column, block.item, " of the item")
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR, Interval, merge_hours, moment_of
+from transom.core.intervals import HOUR, Interval, merge_hours, moment_of, number_of
 
 
 class HourSet(Set[datetime]):
@@ -48,6 +48,13 @@ class HourSet(Set[datetime]):
 
     def __len__(self) -> int:
         return sum(map(len, self.intervals))
+
+    @property
+    def numbers(self) -> Int64s:
+        """The numbers of the hours since the epoch, ascending."""
+        ends = ((number_of(interval.start), number_of(interval.end)) for interval in self.intervals)
+        parts = [np.arange(*pair, dtype=np.int64) for pair in ends]
+        return np.concatenate([np.array([], dtype=np.int64), *parts])
 
     @property
     def last(self) -> datetime | None:

@@ -144,13 +144,13 @@ class Interval:
 
 def merge_hours(hours: Iterable[datetime]) -> list[Interval]:
     """Return the fewest intervals that contain exactly the given hours, ascending; repeats do not matter."""
-    merged: list[Interval] = []
-    for interval in sorted({Interval.of_hour(hour) for hour in hours}):
-        if merged and merged[-1].end == interval.start:
-            merged[-1] = Interval(merged[-1].start, interval.end)
+    merged: list[tuple[datetime, datetime]] = []
+    for hour in sorted(set(hours)):
+        if merged and merged[-1][1] == hour:
+            merged[-1] = merged[-1][0], hour + HOUR
         else:
-            merged.append(interval)
-    return merged
+            merged.append((hour, hour + HOUR))
+    return [Interval(*ends) for ends in merged]
 
 
 def _require_zone(place: str, value: datetime) -> None:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import moment_of, number_of
 from transom.core.partitions import (
+    EMPTY_DIGEST,
     READABLE,
     PartitionKey,
     PartitionState,
@@ -24,6 +25,7 @@ from transom.core.partitions import (
     input_hashes_text,
 )
 from transom.core.reasons import read, write
+from transom.ledger.hash_sums import DIGITS, Sums, hash_texts
 from transom.storage.data_files import hours_of
 from transom.storage.tables import Table
 
@@ -76,6 +78,7 @@ class StoredPartitions:
         self._columns: dict[str, pa.Array] = {}
         self._places_by_hour: dict[TableKey, Mapping[int, int]] = {}
         self._states: dict[int, PartitionState] = {}
+        self._hashes: dict[TableKey, tuple[Sums, Bools]] = {}
 
     @classmethod
     def of(cls, states: Mapping[PartitionKey, PartitionState]) -> "StoredPartitions":
@@ -148,6 +151,25 @@ class StoredPartitions:
     def complete(self) -> Bools:
         """Which partitions are readable and complete."""
         return self.readable & self.flags("complete")
+
+    def complete_hashes(self, table: TableKey) -> tuple[Sums, Bools]:
+        """Return the `partition_hash` of each place of a table, and which of them have no rows.
+
+        The hashes of places that are not complete are 0. Hashing years of hours takes most of the time of a
+        comparison, so the hashes are kept for later snapshots with the same partitions.
+        """
+        if table not in self._hashes:
+            within = slice(self.places[table].start, self.places[table].stop)
+            complete = self.complete[within]
+            digests = self.column("digest")[within]
+            texts = digests.filter(pa.array(complete)).to_pylist()
+            hours, prefix = self.hours[within][complete].tolist(), " ".join(table)
+            hashes = np.zeros((len(complete), DIGITS), dtype=np.uint64)
+            hashes[complete] = hash_texts(
+                f"{prefix} {3600 * hour} {digest} True" for hour, digest in zip(hours, texts, strict=True)
+            )
+            self._hashes[table] = hashes, _bools(pc.equal(digests, EMPTY_DIGEST))
+        return self._hashes[table]
 
 
 def _bools(array: pa.Array) -> Bools:

@@ -4,31 +4,33 @@ As in a build system, an hour is outdated if its recorded input hashes differ fr
 computes it again. An hour is stale if it is outdated or an hour upstream is, which is its root.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from functools import cache, cached_property
-from itertools import repeat
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, number_of
 from transom.core.partitions import (
-    BITS,
     READABLE,
     SOURCE_STAGE,
     PartitionKey,
     PartitionState,
     Status,
     TableKey,
-    input_hashes_text,
 )
+from transom.ledger.hash_sums import Sums, as_texts
+from transom.ledger.hour_arrays import first_in_ranges, spread_along_chain
 from transom.ledger.input_hashes import (
     expected_inputs,
+    expected_texts,
     is_stale,
-    named_inputs,
+    other_texts,
     partitions_read,
     recorded_inputs,
     slice_hours,
@@ -90,7 +92,7 @@ class Freshness:
     @cached_property
     def _hour_numbers(self) -> Int64s:
         """The numbers of the required hours since the epoch."""
-        return np.array(list(map(number_of, self.required_hours)), dtype=np.int64)
+        return self.snapshot.required_hours.numbers
 
     def inputs(self, partition: PartitionKey) -> dict[str, str]:
         """Return the input hashes of a partition now: of each table, and of what else shapes the rows."""
@@ -106,57 +108,59 @@ class Freshness:
         """
         key = (stage, block, table)
         if key not in self._outdated:
-            definition, differing, hours = self._tables[key], self._differing_hours(key), list[datetime]()
-            state = [(reads, self.outdated_hours(*reads.series)) for reads in definition.state]
-            inputs = [*state, *((reads, hours) for reads in definition.own)]
-            for hour in self.required_hours if differing or any(read for _, read in state) else ():
-                if hour in differing or any(slice_hours(read, hour, reads) for reads, read in inputs):
-                    hours.append(hour)
-            self._outdated[key] = hours
+            self._outdated[key] = self._selected(self._find_outdated(key))
         return self._outdated[key]
 
-    def _differing_hours(self, table: TableKey) -> Set[datetime]:
-        """Return the required hours of a block's table that do not exist or whose input hashes differ."""
-        definition, recorded = self._tables[table], self.snapshot.recorded(*table)
-        numbers, texts = self._hour_numbers.tolist(), self._expected_texts(table)
-        # The texts are those of hours without a waiver.
-        candidates = [
-            PartitionKey(*table, hour)
-            for hour, number, expected in zip(self.required_hours, numbers, texts, strict=True)
-            if hour in definition.completeness or recorded.get(number) != expected
-        ]
-        states = ((partition, self.snapshot.get(partition)) for partition in candidates)
-        return {
-            partition.hour
-            for partition, state in states
-            if state is None or is_stale(state, self.inputs(partition), definition.checks)
-        }
+    def _selected(self, which: Bools) -> list[datetime]:
+        return [self.required_hours[place] for place in np.flatnonzero(which).tolist()]
 
-    def _expected_texts(self, table: TableKey) -> list[str]:
-        """Return the input hashes of every required hour as text, as the ledger has them without a waiver.
+    def _numbers(self, hours: Iterable[datetime]) -> Int64s:
+        return np.array(list(map(number_of, hours)), dtype=np.int64)
 
-        For years of hours this takes a fraction of the time that comparing each hour takes.
-        """
-        definition, hours = self._tables[table], self._hour_numbers
-        hashes: dict[str, list[int]] = {}
+    def _find_outdated(self, table: TableKey) -> Bools:
+        """Return which required hours of a block's table are outdated."""
+        definition, outdated = self._tables[table], self._differing(table)
+        for reads in definition.state:
+            of_state = self._numbers(self.outdated_hours(*reads.series))
+            if len(of_state):
+                outdated |= first_in_ranges(of_state, *self._spans(reads))[0]
+        for reads in definition.own:
+            outdated = spread_along_chain(outdated, self._hour_numbers, reads.back)
+        return outdated
+
+    def _spans(self, reads: InputRange) -> tuple[Int64s, Int64s]:
+        return reads.spans(self.required_hours, self._hour_numbers)
+
+    def _differing(self, table: TableKey) -> Bools:
+        """Return which required hours of a block's table do not exist or have other input hashes."""
+        definition = self._tables[table]
+        differs = other_texts(self.snapshot.recorded(*table), self._hour_numbers, self._expected_texts(table))
+        # The expected texts are those of hours that have no waiver and are not quarantined.
+        hours = {*definition.completeness, *self._having(table, "quarantined")}
+        for hour in hours & self.snapshot.required_hours:
+            partition = PartitionKey(*table, hour)
+            state, place = self.snapshot.get(partition), np.searchsorted(self._hour_numbers, number_of(hour))
+            differs[place] = state is None or is_stale(state, self.inputs(partition), definition.checks)
+        return differs
+
+    def _expected_texts(self, table: TableKey) -> pa.Array:
+        """Return the input hashes of every required hour as text, as the ledger has them without a waiver."""
+        definition = self._tables[table]
+        sums: dict[str, Sums] = {}
         for reads in definition.part.reads:
-            back: int | Int64s = reads.back
-            if reads.back_of is not None:
-                back = np.array(list(map(reads.back_of, self.required_hours)), dtype=np.int64)
             of_reads = self.snapshot.range_hashes(
-                reads.series, hours - back, hours + reads.forward, reads.table == table[2], reads.requested
+                reads.series, *self._spans(reads), reads.table == table[2], reads.requested
             )
-            sums = hashes.get(reads.table, repeat(0))
-            hashes[reads.table] = [(a + b) % 2**BITS for a, b in zip(sums, of_reads, strict=False)]
-        complete, names = definition.completeness[UNKNOWN_HOUR], dict.fromkeys(hashes, "%032x")
-
-        @cache
-        def text(shape: str) -> str:
-            return input_hashes_text(named_inputs(names, shape, definition.version, complete))
-
-        shape_of, ordered = definition.part.fingerprint_of, (hashes[name] for name in sorted(hashes))
-        rows = zip(self.required_hours, *ordered, strict=True)
-        return [text(shape_of(hour)) % tuple(row) for hour, *row in rows]
+            sums[reads.table] = of_reads + sums[reads.table] if reads.table in sums else of_reads
+        complete = definition.completeness[UNKNOWN_HOUR]
+        hashes = {name: as_texts(of_table) for name, of_table in sums.items()}
+        start, parts = 0, list[pa.Array]()
+        for end, shape in definition.part.shapes():
+            stop = len(self.required_hours) if end is None else bisect_left(self.required_hours, end)
+            own = {name: texts.slice(start, stop - start) for name, texts in hashes.items()}
+            parts.append(expected_texts(own, shape, definition.version, complete, stop - start))
+            start = stop
+        return pa.concat_arrays(parts)
 
     def state_to_compute(self, partition: PartitionKey) -> list[PartitionKey]:
         """Return the state in earlier tables of its stage that must be computed before a partition."""
@@ -267,12 +271,17 @@ class Freshness:
         own = [table for table in [EVENTS, *self._tables] if table[0] == stage]
         others = sorted(table for table in self.snapshot.names if table[0] == stage and table not in own)
         for table in [*own, *others]:
+            unsettled = self._having(table, "writing", "blocked") if table not in others else {}
+            omitted = {hour for hour, state in unsettled.items() if not state.damaged}
             for hour, root in self._roots_of(table).items():
-                state = self.snapshot.get(PartitionKey(*table, hour))
-                unsettled = state is not None and state.status in ("writing", "blocked")
-                if table in others or not unsettled or (state and state.damaged):
+                if hour not in omitted:
                     roots.setdefault(hour, root)
         return dict(sorted(roots.items()))
+
+    def _having(self, table: TableKey, *statuses: Status) -> dict[datetime, PartitionState]:
+        """Return the states of the hours of a block's table that have one of some statuses."""
+        states = self.snapshot.having(statuses, [table[2]])
+        return {key.hour: state for key, state in states if key.series == table}
 
     def _roots_of(self, table: TableKey) -> Mapping[datetime, PartitionKey]:
         """Return the stale required hours of a block's table, in order, each with its root."""
@@ -295,11 +304,8 @@ class Freshness:
         Nothing is computed from its tables other than `events`. So those are stale only if damaged.
         """
         compared = table == EVENTS and self._source is not None
-        hours = {
-            partition.hour
-            for partition, state in self.snapshot.troubled()
-            if partition.series == table and (state.damaged or (compared and state.status == "writing"))
-        }
+        states = self._having(table, "damaged", "writing")
+        hours = {hour for hour, state in states.items() if compared or state.damaged}
         if table == EVENTS and self._source is not None:
             hours.update(self.snapshot.required_hours.minus(self.snapshot.hours_of(*EVENTS)))
             unchanged = self._source.unchanged_hours(self.snapshot)
@@ -307,20 +313,34 @@ class Freshness:
         return hours
 
     def _find_roots(self, table: TableKey) -> dict[datetime, PartitionKey]:
-        roots: dict[datetime, PartitionKey] = {}
-        stale: list[datetime] = []
-        inputs: list[tuple[InputRange, Sequence[datetime], Mapping[datetime, PartitionKey]]] = []
+        stale = np.isin(self._hour_numbers, self._numbers(self.outdated_hours(*table)))
+        roots: list[PartitionKey] = []
+        inputs: list[tuple[InputRange, Int64s, list[PartitionKey]]] = []
         for reads in self._tables[table].part.reads:
-            of_input = roots if reads.series == table else self._roots_of(reads.series)
-            inputs.append((reads, stale if of_input is roots else sorted(of_input), of_input))
-        outdated = set(self.outdated_hours(*table))
-        for hour in self.required_hours:
-            read = ((slice_hours(hours, hour, reads), of_input) for reads, hours, of_input in inputs)
-            root = next((of_input[hours[0]] for hours, of_input in read if hours), None)
-            if root is not None or hour in outdated:
-                roots[hour] = root or PartitionKey(*table, hour)
-                stale.append(hour)
-        return roots
+            of_input = {} if reads.series == table else self._roots_of(reads.series)
+            if of_input:
+                numbers = self._numbers(sorted(of_input))
+                stale |= first_in_ranges(numbers, *self._spans(reads))[0]
+                inputs.append((reads, numbers, [of_input[hour] for hour in sorted(of_input)]))
+            elif reads.series == table:
+                inputs.append((reads, self._hour_numbers, roots))
+        for reads, *_ in inputs:
+            if reads.series == table:
+                stale = spread_along_chain(stale, self._hour_numbers, reads.back)
+        places = np.flatnonzero(stale)
+        if not len(places):
+            return {}
+        # The root of the first stale hour in the first range that has one.
+        firsts: list[tuple[list[bool], list[int], list[PartitionKey]]] = []
+        for reads, numbers, of_hours in inputs:
+            numbers = self._hour_numbers[places] if reads.series == table else numbers
+            inside, at = first_in_ranges(numbers, *(ends[places] for ends in self._spans(reads)))
+            firsts.append((inside.tolist(), at.tolist(), of_hours))
+        hours = [self.required_hours[place] for place in places.tolist()]
+        for number, hour in enumerate(hours):
+            read = (of_hours[at[number]] for inside, at, of_hours in firsts if inside[number])
+            roots.append(next(read, None) or PartitionKey(*table, hour))
+        return dict(zip(hours, roots, strict=True))
 
     # The partitions of an hour, and what they are computed from
 

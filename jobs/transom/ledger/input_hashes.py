@@ -7,10 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR, UNKNOWN_HOUR
-from transom.core.partitions import BITS, PartitionKey, PartitionState, Status, TableKey
+from transom.core.partitions import (
+    BITS,
+    PartitionKey,
+    PartitionState,
+    Status,
+    TableKey,
+    input_hashes_text,
+)
 from transom.ledger.check import Check
+from transom.ledger.hour_arrays import first_in_ranges
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage
 from transom.ledger.waivers import Waiver
@@ -154,6 +168,48 @@ def named_inputs(hashes: Inputs, shape: str, version: int, completeness: str) ->
     """
     own = {"specification": _spec_hash(shape), "version": str(version), "completeness": completeness}
     return {**hashes, **own}
+
+
+def expected_texts(
+    hashes: Mapping[str, pa.Array], shape: str, version: int, completeness: str, count: int
+) -> pa.Array:
+    """Return all input hashes of many hours, each as the text of the ledger.
+
+    Args:
+        hashes: the hashes of the tables that the hours read, by table: an array with a text for each hour.
+        shape: as of `named_inputs`.
+        version: as of `expected_inputs`.
+        completeness: as of `expected_inputs`.
+        count: the number of hours.
+    """
+    if not hashes:
+        return pa.array(
+            [input_hashes_text(named_inputs({}, shape, version, completeness))] * count, pa.string()
+        )
+    marks = {name: f"<{place}>" for place, name in enumerate(hashes)}
+    text, parts = input_hashes_text(named_inputs(marks, shape, version, completeness)), list[Any]()
+    for name in sorted(hashes):
+        before, _, text = text.partition(marks[name])
+        parts += [before, hashes[name]]
+    return pc.binary_join_element_wise(*parts, text, "")
+
+
+def other_texts(recorded: tuple[Int64s, pa.Array], hours: Int64s, expected: pa.Array) -> Bools:
+    """Return which hours have other input hashes than the expected ones, or none.
+
+    Args:
+        recorded: hours, each once, and the recorded input hashes of each as text.
+        hours: the hours since the epoch, ascending.
+        expected: the expected input hashes of each hour as text.
+    """
+    known, texts = recorded
+    order = np.argsort(known)
+    inside, places = first_in_ranges(known[order], hours, hours)
+    taken = order[places[inside]]
+    same = pc.equal(texts.take(pa.array(taken)), expected.filter(pa.array(inside))).fill_null(False)
+    differs = ~inside
+    differs[inside] = ~same.to_numpy(zero_copy_only=False)
+    return differs
 
 
 def is_defined_as(part: BlockOutput, version: int, hour: datetime, inputs: Mapping[str, str]) -> bool:

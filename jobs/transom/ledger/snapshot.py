@@ -3,17 +3,15 @@
 from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import Interval, moment_of, number_of
 from transom.core.partitions import (
-    BITS,
-    EMPTY_DIGEST,
     EXTERNAL_STAGE,
     SOURCE_STAGE,
     PartitionKey,
@@ -22,9 +20,11 @@ from transom.core.partitions import (
     TableKey,
     input_hashes_text,
     partition_hash,
-    text_hash,
 )
 from transom.ledger.columnar_state import StoredPartitions
+from transom.ledger.hash_sums import DIGITS, Sums, as_numbers, as_rows, prefix_sums
+from transom.ledger.hour_arrays import first_in_ranges
+from transom.storage.tables import Table
 
 Condition = Callable[[StoredPartitions], Bools]
 StatesByHour = Mapping[datetime, PartitionState]
@@ -55,7 +55,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         self._hours_of: dict[TableKey, HourSet] = {}
         self._hours: dict[str, HourSet] = {}
         self._incomplete: dict[TableKey, list[datetime]] = {}
-        self._sums: dict[tuple[TableKey, bool, bool], tuple[Int64s, list[int]]] = {}
+        self._sums: dict[tuple[TableKey, bool, bool], tuple[Int64s, Sums]] = {}
 
     def __getitem__(self, partition: PartitionKey) -> PartitionState:
         if partition.stage == EXTERNAL_STAGE:
@@ -182,6 +182,16 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
             self._hours_of[key] = self._hour_set(lambda part: part.of_tables(key.__eq__))
         return self._hours_of[key]
 
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Return columns of `ledger`, a row for each partition."""
+        parts = [
+            pa.table({name: part.column(name).filter(pa.array(exists)) for name in names})
+            for part, exists in self._parts
+        ]
+        schema = Table.load("ledger").arrow_schema()
+        empty = pa.schema([schema.field(name) for name in names]).empty_table()
+        return pa.concat_tables([empty, *parts])
+
     def _hour_set(self, condition: Condition) -> HourSet:
         hours = [part.hours[exists & condition(part)] for part, exists in self._parts]
         return HourSet.of_numbers(np.unique(np.concatenate([np.array([], dtype=np.int64), *hours])))
@@ -219,16 +229,12 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
             own: whether later hours of the same table read them.
             requested: whether empty hours count (`InputRange.requested`).
         """
-        return self.range_hashes(table, [number_of(first)], [number_of(last)], own, requested)[0]
+        ends = np.array([number_of(first)]), np.array([number_of(last)])
+        return as_numbers(self.range_hashes(table, *ends, own, requested))[0]
 
     def range_hashes(
-        self,
-        table: TableKey,
-        first: Sequence[int] | Int64s,
-        last: Sequence[int] | Int64s,
-        own: bool = False,
-        requested: bool = False,
-    ) -> list[int]:
+        self, table: TableKey, first: Int64s, last: Int64s, own: bool = False, requested: bool = False
+    ) -> Sums:
         """Return the `range_hash` of many ranges, given in hours since the epoch.
 
         The hash of a range is the sum of its hours' hashes modulo 2**128; the hash of an empty hour is 0.
@@ -238,24 +244,27 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         if key not in self._sums:
             self._sums[key] = self._prefix_sums(*key)
         hours, sums = self._sums[key]
-        begin, end = np.searchsorted(hours, first).tolist(), np.searchsorted(hours, last, "right").tolist()
-        return [(sums[b] - sums[a]) % 2**BITS for a, b in zip(begin, end, strict=True)]
+        begin = np.searchsorted(hours, first)
+        result: Sums = sums[np.maximum(np.searchsorted(hours, last, "right"), begin)] - sums[begin]
+        return result
 
-    def _prefix_sums(self, table: TableKey, own: bool, requested: bool) -> tuple[Int64s, list[int]]:
+    def _prefix_sums(self, table: TableKey, own: bool, requested: bool) -> tuple[Int64s, Sums]:
         """Return a table's required hours since the epoch, and the sums of the hashes before each."""
-        hours = np.array(sorted(map(number_of, self.required_hours_of(*table))), dtype=np.int64)
-        # As `partition_hash`, without an object for each hour.
-        prefix = " ".join(table)
-        known = {
-            hour: 0
-            if digest == EMPTY_DIGEST and not requested
-            else text_hash(f"{prefix} {3600 * hour} {digest} True")
-            for hour, digest in self._texts("digest", table, lambda part: part.complete).items()
-        }
-        states = self.series(*table)
-        others = {n: PartitionKey(*table, moment_of(n)) for n in hours.tolist() if n not in known}
-        known |= {n: partition_hash(key, states.get(key.hour), own, requested) for n, key in others.items()}
-        return hours, list(accumulate(map(known.__getitem__, hours.tolist()), initial=0))
+        hours = HourSet.of(self.required_hours_of(*table)).numbers
+        hashes, known = np.zeros((len(hours), DIGITS), dtype=np.uint64), np.zeros(len(hours), dtype=bool)
+        for part, exists in self._parts:
+            if table in part.places:
+                places = part.places[table]
+                chosen = np.flatnonzero((exists & part.complete)[places.start : places.stop])
+                numbers = part.hours[places.start + chosen]
+                inside, at = first_in_ranges(hours, numbers, numbers)
+                of_part, empty = part.complete_hashes(table)
+                of_part = of_part if requested else np.where(empty[:, np.newaxis], np.uint64(0), of_part)
+                hashes[at[inside]], known[at[inside]] = of_part[chosen[inside]], True
+        states, others = self.series(*table), np.flatnonzero(~known)
+        keys = [PartitionKey(*table, moment_of(number)) for number in hours[others].tolist()]
+        hashes[others] = as_rows(partition_hash(key, states.get(key.hour), own, requested) for key in keys)
+        return hours, prefix_sums(hashes)
 
     def unlike(
         self,
@@ -280,26 +289,26 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
 
     def recorded_as(self, stage: str, block: str, table: str, inputs: Mapping[str, str]) -> HourSet:
         """Return the readable hours of a block's table with the given input hashes."""
-        expected = input_hashes_text(inputs)
-        recorded = self.recorded(stage, block, table).items()
-        hours = [hour for hour, text in recorded if text == expected]
-        return HourSet.of_numbers(np.array(sorted(hours), dtype=np.int64))
+        hours, texts = self.recorded(stage, block, table)
+        same = pc.equal(texts, input_hashes_text(inputs)).fill_null(False).to_numpy(zero_copy_only=False)
+        return HourSet.of_numbers(np.sort(hours[same]))
 
-    def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
-        """Return the recorded input hashes of the readable hours of a block's table, as text, by hour since
-        the epoch. Only a change of its inputs makes such an hour stale."""
-        return self._texts("input_hashes", (stage, block, table), lambda part: part.readable)
+    def recorded(self, stage: str, block: str, table: str) -> tuple[Int64s, pa.Array]:
+        """Return the readable hours of a block's table since the epoch, and their recorded input hashes as
+        text. Only a change of its inputs makes such an hour stale."""
+        return self._column("input_hashes", (stage, block, table), lambda part: part.readable)
 
-    def _texts(self, column: str, table: TableKey, condition: Condition) -> dict[int, str]:
-        """Return a column of a table's partitions that meet a condition, by the number of the hour."""
-        texts: dict[int, str] = {}
+    def _column(self, column: str, table: TableKey, condition: Condition) -> tuple[Int64s, pa.Array]:
+        """Return the hours since the epoch of a table's partitions that meet a condition, in no order, and a
+        column of texts."""
+        hours, texts = [np.array([], dtype=np.int64)], [pa.array([], pa.string())]
         for part, exists in self._parts:
             if table in part.places:
                 within = slice(part.places[table].start, part.places[table].stop)
                 selected = (exists & condition(part))[within]
-                values = part.column(column)[within].filter(pa.array(selected)).to_pylist()
-                texts.update(zip(part.hours[within][selected].tolist(), values, strict=True))
-        return texts
+                texts.append(part.column(column)[within].filter(pa.array(selected)))
+                hours.append(part.hours[within][selected])
+        return np.concatenate(hours), pa.concat_arrays(texts)
 
     def incomplete(self, stage: str, block: str, table: str) -> list[datetime]:
         """Return the required hours of a block's table that are incomplete, in order."""

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR
 from transom.core.partitions import EXTERNAL_STAGE, SOURCE_STAGE, TableKey
 from transom.ledger.check import Check
@@ -69,6 +71,18 @@ class InputRange:
         back = self.back if self.back_of is None else self.back_of(hour)
         return hour - back * HOUR, hour + self.forward * HOUR
 
+    def spans(self, hours: Sequence[datetime], numbers: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the `span` of each of some hours, in hours since the epoch.
+
+        Args:
+            hours: the hours.
+            numbers: the same since the epoch.
+        """
+        back: int | Int64s = self.back
+        if self.back_of is not None:
+            back = np.array(list(map(self.back_of, hours)), dtype=np.int64)
+        return numbers - back, numbers + self.forward
+
 
 @dataclass(frozen=True)
 class BlockOutput:
@@ -90,7 +104,11 @@ class BlockOutput:
 
     def fingerprint_of(self, hour: datetime) -> str:
         """Return the `spec_fingerprint` of an hour."""
-        return next((text for end, text in self.before_ends if hour < end), self.spec_fingerprint)
+        return next(text for end, text in self.shapes() if end is None or hour < end)
+
+    def shapes(self) -> tuple[tuple[datetime | None, str], ...]:
+        """Return each end, ascending, with the `spec_fingerprint` of the hours before; None is the last."""
+        return *self.before_ends, (None, self.spec_fingerprint)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from tests.support.viewed_lake import ViewedLake, at, between
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
-from transom.views.hours import WORST, HourGrid
+from transom.ledger.hour_states import WORST
+from transom.views.hours import HourGrid
 from transom.views.view import view_of
 
 

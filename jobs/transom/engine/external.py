@@ -70,6 +70,10 @@ class ExternalSources:
         hours = {source.series: table.hours(required) for source, table in self._observers.items()}
         return snapshot.with_external(hours)
 
+    def versions(self) -> tuple[int, ...]:
+        """Return the latest version of each table, and of the ledger of each stream; raise as `beside`."""
+        return tuple(table.version() for table in self._observers.values())
+
     def pinned(self) -> Mapping[ExternalSource, Rows]:
         """Return a reader of each table, at the version of the last `beside`; of a stream, at the latest."""
         return {source: table.pinned() for source, table in self._observers.items()}
@@ -91,18 +95,26 @@ class _Table:
 
     def hours(self, required: Collection[datetime]) -> Hours:
         with _errors_in_words(self._source, self._uri):
-            if self._table is None:
-                self._table = DeltaTable(self._uri)
-            else:
-                self._table.update_incremental()
-            if self._version != self._table.version():
-                _require_columns(self._source, self._table)
+            table = self._latest()
+            if self._version != table.version():
+                _require_columns(self._source, table)
                 if self._source.time is None:
-                    self._whole = PartitionState("published", "", digest=_digest_of_files(self._table))
+                    self._whole = PartitionState("published", "", digest=_digest_of_files(table))
                 else:
-                    self._hours = _hours_of_files(self._source, self._table)
-                self._version = self._table.version()
+                    self._hours = _hours_of_files(self._source, table)
+                self._version = table.version()
         return dict.fromkeys(required, self._whole) if self._source.time is None else self._hours
+
+    def version(self) -> int:
+        with _errors_in_words(self._source, self._uri):
+            return self._latest().version()
+
+    def _latest(self) -> DeltaTable:
+        if self._table is None:
+            self._table = DeltaTable(self._uri)
+        else:
+            self._table.update_incremental()
+        return self._table
 
     def pinned(self) -> Rows:
         uri, version, source = self._uri, self._version, self._source
@@ -122,18 +134,25 @@ class _Stream:
         self._ledger: Ledger | None = None
 
     def hours(self, required: Collection[datetime]) -> Hours:
-        source, root = self._source, self._root
-        with _errors_in_words(source, root):
-            if self._ledger is None:
-                if not DeltaTable.is_deltatable(f"{root}/events"):
-                    raise NeverRun(
-                        f"{source.place}: it waits for the stream {source.name}, of which no run "
-                        "is in this lake: run its ingest, then fill again. Stages before fill do not wait"
-                    )
-                _require_columns(source, DeltaTable(f"{root}/events"))
-                self._ledger = Ledger(root)
-            other = self._ledger.snapshot([EVENTS[0]])
+        with _errors_in_words(self._source, self._root):
+            other = self._opened().snapshot([EVENTS[0]])
         return {hour: state for hour, state in other.series(*EVENTS).items() if hour in other.required_hours}
+
+    def version(self) -> int:
+        with _errors_in_words(self._source, self._root):
+            return self._opened().open("ledger").version()
+
+    def _opened(self) -> Ledger:
+        source, root = self._source, self._root
+        if self._ledger is None:
+            if not DeltaTable.is_deltatable(f"{root}/events"):
+                raise NeverRun(
+                    f"{source.place}: it waits for the stream {source.name}, of which no run "
+                    "is in this lake: run its ingest, then fill again. Stages before fill do not wait"
+                )
+            _require_columns(source, DeltaTable(f"{root}/events"))
+            self._ledger = Ledger(root, create=False)
+        return self._ledger
 
     def pinned(self) -> Rows:
         from transom.storage.store import PinnedTables, Store

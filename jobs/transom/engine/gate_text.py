@@ -22,6 +22,8 @@ OF_FILES = ("file", "quarantined_file")
 WIDTH = 110
 Hours = list[datetime]
 Results = Sequence[CheckResult]
+Cause = tuple[str, str, str, str]
+"""Why hours are stale: the stage, block and table of the outdated hour upstream, and its state."""
 
 
 def wrapped(text: str, indent: str = "", behind: str = "    ", whole: Iterable[str] = ()) -> list[str]:
@@ -205,6 +207,19 @@ def format_root(root: PartitionKey, snapshot: LedgerSnapshot) -> str:
     return words
 
 
+def cause_of(root: PartitionKey, snapshot: LedgerSnapshot) -> Cause:
+    """Return the table of a root, and the state of the root."""
+    state = snapshot.get(root)
+    what: str = "not computed" if state is None else state.status
+    return *root.series, "out of date" if what in ("published", "expired") else what
+
+
+def format_cause(cause: Cause, hours: Iterable[datetime]) -> str:
+    """Return as text why the readers of some hours of a table are stale."""
+    stage, block, table, what = cause
+    return f"{stage} {block} ({table}) of {format_hours(hours)} is {what}"
+
+
 def format_roots(roots: Mapping[datetime, PartitionKey], snapshot: LedgerSnapshot) -> dict[str, Hours]:
     """Return the stale hours by reason, which is an upstream table and its state.
 
@@ -212,16 +227,10 @@ def format_roots(roots: Mapping[datetime, PartitionKey], snapshot: LedgerSnapsho
         roots: the stale hours, each with its root.
         snapshot: the ledger.
     """
-    groups: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
+    groups: dict[Cause, list[tuple[datetime, datetime]]] = {}
     for hour, root in roots.items():
-        state = snapshot.get(root)
-        what: str = "not computed" if state is None else state.status
-        if what in ("published", "expired"):
-            what = "out of date"
-        groups.setdefault((root.stage, root.block, root.table, what), []).append((hour, root.hour))
+        groups.setdefault(cause_of(root, snapshot), []).append((hour, root.hour))
     return {
-        f"{stage} {block} ({table}) of {format_hours({root_hour for _, root_hour in hours})} is {what}": [
-            hour for hour, _ in hours
-        ]
-        for (stage, block, table, what), hours in groups.items()
+        format_cause(cause, {root_hour for _, root_hour in hours}): [hour for hour, _ in hours]
+        for cause, hours in groups.items()
     }

@@ -1,37 +1,27 @@
 """The state of each stage by hour, as a grid, and what there is to do. From the ledger alone."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
 
 from transom.charts.section import DataTable
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
-from transom.core.partitions import PartitionKey
-from transom.engine.gate_text import format_roots
+from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR, Interval, format_hour, format_hours, moment_of, number_of
+from transom.engine.gate_text import Cause, cause_of, format_cause
 from transom.ledger.freshness import Freshness
+from transom.ledger.hour_states import COLUMNS, RANKS, WORST, HourStates, Ranks
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 
 DAY = timedelta(days=1)
 MAX_RANGES = 5
 """The maximum number of ranges of hours in a row of the table."""
-Trouble = tuple[datetime, str, str | None]
-"""An hour, its state, and why."""
 UNITS = (("hour", 7 * DAY), ("day", 200 * DAY))
 """The lengths of a cell, with the longest interval that has such cells; longer ones have cells of months."""
-WORST = (
-    "damaged",
-    "writing",
-    "quarantined",
-    "blocked",
-    "stale",
-    "incomplete",
-    "missing",
-    "published",
-    "none",
-)
-"""The states, worst first: a cell has the worst state of its hours."""
+LAST = datetime(9999, 12, 31, 23, tzinfo=UTC)
+"""The last time on the hour."""
 MEANINGS = {
     "published": "computed, checked, complete",
     "incomplete": "published, and something is missing",
@@ -53,11 +43,13 @@ class GridCell:
         interval: its hours.
         state: the worst state of its hours.
         text: the number of hours in each state.
+        target: the hours of a closer view of the cell: the whole month or day, or the hour.
     """
 
     interval: Interval
     state: str
     text: str
+    target: Interval
 
 
 @dataclass(frozen=True)
@@ -70,6 +62,9 @@ class HourGrid:
         states: the states that occur, with their meanings.
         counts: the number of hours of each stage in each state.
         attention: the hours that are not published, complete and fresh, with the cause and what to run.
+        wider: the hours of a wider view: whole months of days, or whole years of months; None if there is
+            none.
+        notice: what a reader should know about the grid; None if nothing.
     """
 
     unit: str
@@ -77,6 +72,58 @@ class HourGrid:
     states: Mapping[str, str]
     counts: DataTable
     attention: DataTable
+    wider: Interval | None = None
+    notice: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StaleHours:
+    """The stale hours of a stage, in arrays: a page keeps them for years of hours.
+
+    Attributes:
+        hours: the hours since the epoch, ascending.
+        roots: the hour of the root of each.
+        which: the index of the cause of each.
+        causes: the causes.
+    """
+
+    hours: Int64s
+    roots: Int64s
+    which: Int64s
+    causes: tuple[Cause, ...]
+
+    def texts(self, hours: Int64s) -> dict[int, str]:
+        """Return the cause of each of some stale hours as text."""
+        inside = np.isin(self.hours, hours)
+        texts: dict[int, str] = {}
+        for index in np.unique(self.which[inside]).tolist():
+            own = inside & (self.which == index)
+            roots = map(moment_of, np.unique(self.roots[own]).tolist())
+            texts |= dict.fromkeys(self.hours[own].tolist(), format_cause(self.causes[index], roots))
+        return texts
+
+
+Staleness = Mapping[str, StaleHours]
+"""The stale hours of each stage."""
+
+
+def staleness_of(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness) -> Staleness:
+    """Return the stale hours of each stage of a stream.
+
+    Args:
+        stream: the stream.
+        snapshot: the ledger.
+        freshness: the freshness of its partitions.
+    """
+    staleness: dict[str, StaleHours] = {}
+    for stage in stream.stages:
+        roots = freshness.stale(stage)
+        known = {root: cause_of(root, snapshot) for root in set(roots.values())}
+        causes = {cause: index for index, cause in enumerate(sorted(set(known.values())))}
+        rows = [(number_of(hour), number_of(root.hour), causes[known[root]]) for hour, root in roots.items()]
+        own, of_roots, which = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        staleness[stage] = StaleHours(own, of_roots, which, tuple(causes))
+    return staleness
 
 
 def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interval: Interval) -> HourGrid:
@@ -88,116 +135,133 @@ def hours(stream: Stream, snapshot: LedgerSnapshot, freshness: Freshness, interv
         freshness: the freshness of its partitions.
         interval: the hours.
     """
+    states = HourStates(snapshot.columns(COLUMNS))
+    return grid_of(stream, states, staleness_of(stream, snapshot, freshness), interval)
+
+
+def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: Interval) -> HourGrid:
+    """Return the state of each stage by hour.
+
+    Args:
+        stream: the stream.
+        states: the states by the ledger.
+        staleness: the stale hours of each stage; those of a stage that it lacks count as fresh.
+        interval: the hours.
+    """
     unit = next((name for name, longest in UNITS if interval.end - interval.start <= longest), "month")
     cells = list(_cells(interval, unit))
-    required = sorted(hour for hour in snapshot.required_hours if hour in interval)
+    first, end = number_of(interval.start), number_of(interval.end)
+    inside = states.required & (states.hours >= first) & (states.hours < end)
+    numbers = states.hours[inside]
+    edges = np.array([number_of(cell.start) for cell, _ in cells], dtype=np.int64)
+    of_cell = np.searchsorted(edges, numbers, "right") - 1
+    lengths = np.array([len(cell) for cell, _ in cells])
     stages: dict[str, tuple[GridCell, ...]] = {}
-    counts: dict[str, Counter[str]] = {}
+    counts: dict[str, list[int]] = {}
     attention: list[tuple[object, ...]] = []
-    troubled = _troubled(snapshot)
     for stage in stream.stages:
-        stale = freshness.stale(stage)
-        # A file without an hour may belong to any hour.
-        unknown = {hour for hour, *_ in troubled.get(stage, ()) if hour == UNKNOWN_HOUR}
-        states = _states(snapshot, stage, sorted({*unknown, *required}), troubled.get(stage, ()), stale)
-        counts[stage] = Counter(state for hour, state in states.items() if hour in interval)
-        stages[stage] = tuple(_cell(cell, states) for cell in cells)
-        attention += _attention(stream, snapshot, stage, states, troubled.get(stage, ()), stale)
-    attention.sort(key=lambda row: WORST.index(str(row[1])))
-    seen = set[str]().union(*counts.values())
+        ranks = _with_stale(states, stage, staleness.get(stage))
+        of_hours = ranks[inside].astype(np.int64)
+        by_cell = np.bincount(of_cell * len(WORST) + of_hours, minlength=len(cells) * len(WORST))
+        by_cell = by_cell.reshape(len(cells), len(WORST))
+        by_cell[:, RANKS["none"]] = lengths - by_cell.sum(axis=1)
+        counts[stage] = by_cell.sum(axis=0).tolist()
+        stages[stage] = tuple(map(_cell, cells, by_cell.tolist()))
+        shown = (inside & (ranks < RANKS["published"])) | states.of_unknown_hour(stage)
+        reasons = states.reasons(stage, first, end)
+        attention += _attention(
+            stream, stage, states.hours[shown], ranks[shown], reasons, staleness.get(stage)
+        )
+    attention.sort(key=lambda row: RANKS[str(row[1])])
+    seen = {state for of in counts.values() for state, count in zip(WORST[:-1], of, strict=False) if count}
     seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
     columns = [state for state in MEANINGS if state in seen and state != "none"]
+    rows = ([stage, *(of[RANKS[state]] or None for state in columns)] for stage, of in counts.items())
     return HourGrid(
         unit,
         stages,
         {state: meaning for state, meaning in MEANINGS.items() if state in seen},
-        DataTable.of(["stage", *columns], ([stage, *map(of.get, columns)] for stage, of in counts.items())),
+        DataTable.of(["stage", *columns], rows),
         DataTable.of(["stage", "state", "hours", "which", "cause", "see"], attention),
+        _wider(interval, unit),
     )
 
 
-def _troubled(snapshot: LedgerSnapshot) -> dict[str, list[Trouble]]:
-    """Return the partitions that are not published and complete, by stage: hour, state and reason."""
-    troubled: dict[str, list[Trouble]] = {}
-    for partition, state in snapshot.troubled():
-        if state.status != "expired":
-            word = "incomplete" if state.status == "published" else state.status
-            troubled.setdefault(partition.stage, []).append((partition.hour, word, state.reason))
-    return troubled
+def _with_stale(states: HourStates, stage: str, stale: StaleHours | None) -> Ranks:
+    """Return the worst state of a stage in each hour; one that is not computed does not count as stale."""
+    ranks = states.of(stage)
+    if stale is None or not len(stale.hours):
+        return ranks
+    outdated = np.isin(states.hours, stale.hours) & (ranks != RANKS["missing"])
+    outdated &= states.required | (ranks < RANKS["published"])
+    result: Ranks = np.where(outdated, np.minimum(ranks, np.uint8(RANKS["stale"])), ranks)
+    return result
 
 
-def _states(
-    snapshot: LedgerSnapshot,
-    stage: str,
-    required: Sequence[datetime],
-    troubled: Iterable[Trouble],
-    stale: Mapping[datetime, PartitionKey],
-) -> dict[datetime, str]:
-    """Return the state of each required hour of a stage."""
-    states = dict.fromkeys(required, "missing")
-    states |= dict.fromkeys(states.keys() & snapshot.all_hours(stage), "published")
-    for hour, word, _ in troubled:
-        if hour in states:
-            states[hour] = min(word, states[hour], key=WORST.index)
-    for hour in stale:
-        # An hour that is not computed counts as stale, too.
-        if states.get(hour, "missing") != "missing":
-            states[hour] = min("stale", states[hour], key=WORST.index)
-    return states
-
-
-def _cells(interval: Interval, unit: str) -> Iterator[Interval]:
-    """Yield the intervals of the cells."""
+def _cells(interval: Interval, unit: str) -> Iterator[tuple[Interval, Interval]]:
+    """Yield the intervals of the cells, and those of the whole hours, days or months."""
     start = interval.start
     while start < interval.end:
-        end = start + HOUR
-        if unit != "hour":
-            day = start.replace(hour=0)
-            end = day + DAY if unit == "day" else (day.replace(day=1) + 32 * DAY).replace(day=1)
-        yield Interval(start, min(end, interval.end))
-        start = end
+        whole = Interval.of_hour(start) if unit == "hour" else _period(start, unit)
+        yield Interval(start, min(whole.end, interval.end)), whole
+        start = whole.end
 
 
-def _cell(interval: Interval, states: Mapping[datetime, str]) -> GridCell:
-    counts = Counter(states.get(hour, "none") for hour in interval.hours())
-    worst = sorted(counts, key=WORST.index)
-    text = worst[0] if len(interval) == 1 else ", ".join(f"{counts[state]} {state}" for state in worst)
-    return GridCell(interval, worst[0], text)
+def _period(hour: datetime, unit: str) -> Interval:
+    """Return the day, the month or the year of an hour."""
+    start = hour.replace(hour=0)
+    try:
+        if unit == "day":
+            return Interval(start, start + DAY)
+        start = start.replace(day=1)
+        if unit == "year":
+            start = start.replace(month=1)
+            return Interval(start, start.replace(year=start.year + 1))
+        return Interval(start, (start + 32 * DAY).replace(day=1))
+    except (OverflowError, ValueError):
+        return Interval(start, LAST)
+
+
+def _wider(interval: Interval, unit: str) -> Interval | None:
+    if unit == "month":
+        return None
+    longer = "month" if unit == "hour" else "year"
+    return Interval(_period(interval.start, longer).start, _period(interval.end - HOUR, longer).end)
+
+
+def _cell(cell: tuple[Interval, Interval], counts: Sequence[int]) -> GridCell:
+    worst = [(state, count) for state, count in zip(WORST, counts, strict=True) if count]
+    several = ", ".join(f"{count} {state}" for state, count in worst)
+    state = worst[0][0]
+    return GridCell(cell[0], state, state if len(cell[0]) == 1 else several, cell[1])
 
 
 def _attention(
     stream: Stream,
-    snapshot: LedgerSnapshot,
     stage: str,
-    states: Mapping[datetime, str],
-    troubled: Iterable[Trouble],
-    stale: Mapping[datetime, PartitionKey],
+    numbers: Int64s,
+    ranks: Ranks,
+    reasons: Mapping[tuple[int, int], str],
+    stale: StaleHours | None,
 ) -> Iterator[tuple[object, ...]]:
     """Yield a row for each state and cause of a stage's hours: how many, which, and the command to run."""
-    reasons: dict[tuple[datetime, str], str] = {}
-    for hour, word, reason in troubled:
-        if reason and hour in states:
-            reasons.setdefault((hour, word), reason)
-    of_stale = {hour: root for hour, root in stale.items() if states.get(hour) in ("stale", "missing")}
-    causes = {hour: text for text, of in format_roots(of_stale, snapshot).items() for hour in of}
-    groups: dict[tuple[str, str], list[datetime]] = {}
-    for hour, word in states.items():
-        if word != "published":
-            cause = reasons.get((hour, word)) or causes.get(hour) or MEANINGS[word]
-            groups.setdefault((word, cause), []).append(hour)
-    for (word, cause), of in sorted(groups.items(), key=lambda item: (WORST.index(item[0][0]), item[1][0])):
-        see = f"transom explain {stream.name} {format_hour(of[0])}"
-        yield stage, word, len(of), _which(of), cause, see
+    causes = stale.texts(numbers[np.isin(ranks, [RANKS["stale"], RANKS["missing"]])]) if stale else {}
+    groups: dict[tuple[int, str], list[int]] = {}
+    for number, rank in zip(numbers.tolist(), ranks.tolist(), strict=True):
+        cause = reasons.get((number, rank)) or causes.get(number) or MEANINGS[WORST[rank]]
+        groups.setdefault((rank, cause), []).append(number)
+    for (rank, cause), of in sorted(groups.items(), key=lambda item: (item[0][0], item[1][0])):
+        see = f"transom explain {stream.name} {format_hour(moment_of(of[0]))}"
+        yield stage, WORST[rank], len(of), format_ranges(np.array(of)), cause, see
 
 
-def _which(hours: Sequence[datetime]) -> str:
+def format_ranges(numbers: Int64s) -> str:
     """Return sorted hours as text: the first ranges, and the number of the others."""
-    ranges: list[list[datetime]] = []
-    for hour in hours:
-        if ranges and ranges[-1][1] == hour:
-            ranges[-1][1] += HOUR
-        else:
-            ranges.append([hour, hour + HOUR])
-    texts = [format_hours(Interval(start, end).hours()) for start, end in ranges[:MAX_RANGES]]
-    more = len(ranges) - MAX_RANGES
+    starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 2) > 1)
+    ends = np.append(starts[1:], len(numbers)) - 1
+    texts = [
+        format_hours(Interval(moment_of(int(numbers[start])), moment_of(int(numbers[end]) + 1)).hours())
+        for start, end in zip(starts[:MAX_RANGES], ends, strict=False)
+    ]
+    more = len(starts) - MAX_RANGES
     return ", ".join([*texts, *([f"and {more} more"] if more > 0 else [])])

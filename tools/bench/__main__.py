@@ -19,6 +19,7 @@ from bench import (
     hour,
     ingest,
     levels,
+    page,
     persistence,
     scale,
     stages,
@@ -49,6 +50,7 @@ BENCHES = (
     "persistence",
     "frequency",
     "updates",
+    "page",
     "scale",
 )
 
@@ -101,6 +103,7 @@ def parts(arguments: argparse.Namespace) -> Mapping[str, Callable[[], Rows]]:
         "persistence": lambda: persistence.bench(CACHE, arguments.lines, 1),
         "frequency": lambda: frequency.bench(CACHE, arguments.lines, 1),
         "updates": lambda: updates.bench(many),
+        "page": lambda: page.bench(CACHE, many),
         "scale": lambda: scale.bench(CACHE / "scale", arguments.events, arguments.keys, arguments.hours),
     }
 

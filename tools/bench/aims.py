@@ -7,6 +7,7 @@ from bench import between as joins
 from bench import framing, stages
 from bench import frequency as frequent
 from bench import ingest as reading
+from bench import page as viewed
 from bench import persistence as persistent
 from bench import scale as growing
 from bench import updates as taken
@@ -38,6 +39,7 @@ AIMS = {
     "updates": f"Splitter in at most {taken.SLOWER:g} times the time, for every number of columns; the "
     "listing takes longer",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
+    "page": "the hours of three years, also of ten streams, under 1 s; a week under 1 s; a key under 2 s",
     "scale": f"CPU within {growing.LINEAR:g} times linear in the events; the driver's memory stays within "
     f"{growing.FLAT:g} times",
 }
@@ -89,6 +91,7 @@ AT_MOST = {
     "stages": {f"first hour of {lines}, transom": 12.0 for lines in stages.LINES},
     "idle": {f"{what}, transom": most for what, most in IDLE.items()},
     "try": {"transom try": 60.0},
+    "page": {**dict.fromkeys((viewed.GRID, viewed.ALL, viewed.WEEK), 1.0), viewed.KEY: 2.0},
 }
 """Goals: maximum seconds, by benchmark and way."""
 FROM_LEVELS = 3

@@ -309,6 +309,20 @@ def updates(rows: Sequence[Row]) -> str:
     )  # fmt: skip
 
 
+def page(rows: Sequence[Row]) -> str:
+    """Return a table with a line per view."""
+    return _table(
+        ["view", "streams", "hours", "cold", "warm", *JUDGED[1:], "peak MiB"],
+        [
+            [
+                row["who"], row["streams"], f"{row['hours']:,}", row["cold"], row["seconds"],
+                *_judgement(row)[1:], row["peak_mib"],
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
 def scale(rows: Sequence[Row]) -> str:
     """Return a table with a line per stage and number of events."""
     names = ("seconds", "cpu_s", *(f"{role}_cpu_s" for role in ROLES), *(f"{role}_mib" for role in ROLES))
@@ -351,5 +365,6 @@ SECTIONS = {
     "persistence": persistence,
     "frequency": frequency,
     "updates": updates,
+    "page": page,
     "scale": scale,
 }

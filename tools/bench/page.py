@@ -1,0 +1,34 @@
+"""Time of the page's views, on the ledger of ten streams over three years of hours."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import page_lake
+from bench.page_lake import HOURS, STREAMS
+from bench.version import WRITING, folder
+from bench.ways import gone, taken
+
+GRID, ALL = "hours of a stream", "hours of ten streams"
+STALE = "which hours of a stream are stale"
+EDITED, OLD = f"{STALE}, file edited", f"{STALE}: all"
+WEEK, KEY = "a week of a stream", "92 days of a key"
+VIEWS = {GRID: "hours", ALL: "all", STALE: "stale", EDITED: "stale", OLD: "stale", WEEK: "week", KEY: "key"}
+PASSES = 4
+MADE_BY = (Path(page_lake.__file__), *WRITING)
+
+
+def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
+    """Yield a row per view: the first time in a process, and the best of later ones."""
+    place = folder(cache / "page", MADE_BY)
+    lake = page_lake.create_lake(place)
+    edited, old = place / "edited", place / "old"
+    page_lake.spec_file(edited, 0, page_lake.EDITED)
+    page_lake.spec_file(old, 0, page_lake.OTHER)
+    streams = {EDITED: edited, OLD: old}
+    for who, view in VIEWS.items():
+        result = place / "results" / f"{who.replace(' ', '-')}.json"
+        arguments = (view, lake, streams.get(who, place / "streams"), PASSES)
+        runs = [gone("page_views.py", result, *arguments) for _ in range(repetitions)]
+        count = STREAMS if who == ALL else 1
+        yield {"bench": "page", "hours": HOURS, "streams": count, "who": who, **taken(runs)}

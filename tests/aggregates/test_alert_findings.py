@@ -17,7 +17,7 @@ from transom.engine import compaction as tidying
 from transom.features.aggregates.findings import SOURCE
 from transom.findings import sync
 from transom.findings.from_ledger import Finding
-from transom.findings.store import count_findings, findings, sync_ledger_findings
+from transom.findings.store import count_findings, findings, sync_ledger_findings, to_arrow
 from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
 from transom.stream import Stream, parse
@@ -239,10 +239,42 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
 def test_findings_of_many_rows_take_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     stream = stream_of()
-    publish_rows(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
+    publish_rows(ledger, stream, [row(number, "growing", end) for number in (1, 3, 5) for end in (10, 20)])
+    compared = count_calls(monkeypatch, "_changed")
     publish(ledger, stream)
-    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3)]
-    assert version(ledger) == 2
+    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3), at(5)]
+    assert version(ledger) == 3
+    # Before the first commit and after the last one.
+    assert len(compared) == 2
+
+
+def test_commit_of_another_run_between_two_commits_is_seen(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
+    stream = stream_of()
+    publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3, 5)])
+    replace_, foreign = sync._replace, list[Finding]()
+
+    def interrupted(table: DeltaTable, *arguments: Any) -> None:
+        replace_(table, *arguments)
+        if not foreign:
+            (stored,) = findings(ledger.root)
+            foreign.append(replace(stored, finding_id="other", hour=at(7)))
+            write_deltalake(f"{ledger.root}/findings", to_arrow(foreign), mode="append")
+
+    compared = count_calls(monkeypatch, "_changed")
+    monkeypatch.setattr(sync, "_replace", interrupted)
+    publish(ledger, stream)
+    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3), at(5)]
+    assert len(compared) == 3
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """Return a list that grows by each call of a function of `sync`."""
+    calls, function = list[str](), getattr(sync, name)
+    monkeypatch.setattr(sync, name, lambda *arguments: calls.append(name) or function(*arguments))
+    return calls
 
 
 def test_findings_read_the_same_after_compaction(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,11 @@ finding has a hash of both. A run compares hashes and rewrites only the hours th
 idle run also repairs the findings that a killed run left.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -68,17 +68,29 @@ def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -
         due = {hour: marks for hour, marks in changed.items() if (hour, marks) not in done}
         if not due:
             return bool(done)
-        totals = accumulate(map(len, due.values()))
-        first, *more = zip(due, totals, strict=True)
-        hours = [first[0], *(hour for hour, total in more if total <= MAX_ROWS_PER_COMMIT)]
         try:
-            _replace(findings, source, hours, _render(stream, source, summaries, hours))
-            done |= {(hour, due[hour]) for hour in hours}
+            # After a commit the table is at the version of this commit: a later one of others conflicts.
+            for hours in _portions(due):
+                _replace(findings, source, hours, _render(stream, source, summaries, hours))
+                done |= {(hour, due[hour]) for hour in hours}
         except CommitFailedError:
             refused += 1
     raise CommitFailedError(
         f"{source.stage}: findings were written by others at every one of {ATTEMPTS} attempts"
     )
+
+
+def _portions(due: Mapping[BlockHour, Marks]) -> Iterator[list[BlockHour]]:
+    """Yield the hours of each commit, in order."""
+    portion, total = list[BlockHour](), 0
+    for hour, marks in due.items():
+        if portion and total + len(marks) > MAX_ROWS_PER_COMMIT:
+            yield portion
+            portion, total = [], 0
+        portion.append(hour)
+        total += len(marks)
+    if portion:
+        yield portion
 
 
 def _consistent(ledger: Ledger, source: FindingSource) -> tuple[LedgerSnapshot, DeltaTable | None]:

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.promise.test_promise import assert_equal
 from tests.support.stream_harness import StreamHarness, hour, line
-from transom.cli.explain_hour import HourExplanation
 from transom.storage.tables import LakeError
+from transom.views.explain_hour import HourExplanation
 
 Make = Callable[..., StreamHarness]
 STREAM = """

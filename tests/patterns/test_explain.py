@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from transom.app.freshness import freshness_of
-from transom.cli.changed_specification import changed_specification
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.patterns.describe import LABELS
 from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.stream import Stream, parse
+from transom.views.changed_specification import changed_specification
 
 HOUR = datetime(2015, 5, 17, tzinfo=UTC)
 TEXT = """

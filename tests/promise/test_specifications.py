@@ -8,7 +8,7 @@ import pytest
 from tests.support.crash_states import Side, killed_at, watched
 from tests.support.stream_harness import WEB, PartitionSummary, StreamHarness, hour, line
 from transom.app.freshness import freshness_of
-from transom.cli.explain_hour import HourExplanation
+from transom.views.explain_hour import HourExplanation
 
 Make = Callable[..., StreamHarness]
 pytestmark = pytest.mark.full

@@ -58,8 +58,8 @@ def _explained(file: Path, stream: Stream, uri: str, hour: datetime) -> dict[str
         file: the stream file.
         uri: the lake.
     """
-    from transom.cli.explain_hour import HourExplanation
     from transom.features.ingest.landing import LandingError
+    from transom.views.explain_hour import HourExplanation
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)

@@ -19,8 +19,6 @@ LakeOption = Annotated[
     str | None,
     typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
 ]
-TRY_TRIGGER = "try"
-"""Trigger of the runs of `transom try` in the ledger."""
 
 
 def lake(option: str | None) -> str:

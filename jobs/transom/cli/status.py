@@ -80,11 +80,11 @@ def status(
 def _state(stream: Stream, uri: str) -> dict[str, Any]:
     """Return the state of a stream, as `--json` prints it."""
     from transom.app.freshness import freshness_of, snapshot_of
-    from transom.cli.file_remarks import known_files, remarks
     from transom.engine.external import NeverRun
     from transom.features.registry import FINDING_ORDER
     from transom.findings.store import select_findings
     from transom.ledger.waivers import format_waived
+    from transom.views.file_remarks import known_files, remarks
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)

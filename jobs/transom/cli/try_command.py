@@ -140,11 +140,11 @@ def try_in(
         other_hours,
         scan_file,
     )
-    from transom.cli.lake_argument import TRY_TRIGGER
     from transom.cli.log_sample import read_samples
     from transom.core.intervals import format_hour
     from transom.spec.yaml_file import read_mapping
     from transom.stream import load
+    from transom.views.explain_hour import TRY_TRIGGER
 
     stream = load(file)
     files = [sample.path for sample in read_samples(files)]

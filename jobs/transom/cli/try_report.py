@@ -7,7 +7,6 @@ from operator import attrgetter
 import typer
 
 from transom.cli.adhoc_files import EXAMPLES, ScannedFile
-from transom.cli.file_remarks import known_files
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.core.terminal_tables import collect, plain, table
@@ -17,6 +16,7 @@ from transom.features.registry import FINDING_ORDER
 from transom.findings.store import select_findings
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
+from transom.views.file_remarks import known_files
 
 MAX_FINDINGS, MAX_OF_BLOCK = 50, 5
 """Maximum number of findings that are shown: in total, and per kind and block."""

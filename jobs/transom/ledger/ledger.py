@@ -30,7 +30,7 @@ from transom.core.reasons import write
 from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.fencing import Claim, RunSuperseded
-from transom.storage.tables import Table, TableFolder, in_hours_sql, query, read_rows, retry
+from transom.storage.tables import Table, TableFolder, in_hours_sql, literal, query, read_rows, retry
 
 TOKENS_FROM = "transom.tokens_from"
 """A property of `ledger`: a token is this number plus the table's version. Repair sets it above all tokens in
@@ -243,6 +243,18 @@ class Ledger(TableFolder):
         """Return the finished runs that meet an SQL condition, oldest first."""
         rows = read_rows(self.open("runs"), where)
         return sorted(rows, key=lambda row: (row["finished_at"], row["run_id"]))
+
+    def end_of_run(self, run_id: str) -> datetime | None:
+        """Return when a run ended; None if it has not. The id of a chunk is the run's id and a number."""
+        run, _, _ = run_id.rpartition(" ")
+        own = f"run_id = {literal(run_id)}"
+        sql = f"SELECT finished_at FROM t WHERE {own} OR run_id = {literal(run)} ORDER BY {own}, finished_at"
+        ends: list[datetime] = query(self.open("runs"), sql)["finished_at"].to_pylist()
+        return ends[-1] if ends else None
+
+    def triggers(self) -> set[str]:
+        """Return what triggered the finished runs."""
+        return set(query(self.open("runs"), "SELECT DISTINCT trigger FROM t")["trigger"].to_pylist())
 
 
 def tokens_from(table: DeltaTable) -> int:

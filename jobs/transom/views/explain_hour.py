@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, groupby
 from operator import itemgetter
 
 from transom.app.freshness import freshness_of, snapshot_of
-from transom.cli.changed_specification import changed_specification
-from transom.cli.file_remarks import known_files, remarks_of_hour
-from transom.cli.lake_argument import TRY_TRIGGER
 from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hours
 from transom.core.partitions import READABLE, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
@@ -18,13 +15,17 @@ from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.hour_states import Periods
 from transom.features.ingest.landing import list_files
-from transom.ledger.freshness import EVENTS
+from transom.ledger.freshness import EVENTS, Freshness
 from transom.ledger.ledger import Ledger
 from transom.ledger.stale_reason import Code, StaleReason
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
 from transom.spec.stream import Stream
+from transom.views.changed_specification import changed_specification
+from transom.views.file_remarks import known_files, remarks_of_hour
 
 REMEDY = "fix the data, or accept the value in the stream file"
+TRY_TRIGGER = "try"
+"""Trigger of the runs of `transom try` in the ledger."""
 MAX_SHOWN = 5
 """Maximum number of causes that are listed one by one."""
 WORDS: Mapping[Code, str] = {
@@ -40,15 +41,24 @@ WORDS: Mapping[Code, str] = {
 class HourExplanation:
     """The explanation of one hour.
 
+    Args:
+        stream: the stream.
+        ledger: its ledger.
+        hour: the hour.
+        freshness: the freshness of the partitions. Default: that of now.
+
     Attributes:
-        lines: the state of each stage and its reasons.
+        of_stages: the state of each stage and its reasons.
+        lines: the same, of all stages.
         troubled: whether anything of the hour is not fresh.
     """
 
-    def __init__(self, stream: Stream, ledger: Ledger, hour: datetime) -> None:
+    def __init__(
+        self, stream: Stream, ledger: Ledger, hour: datetime, freshness: Freshness | None = None
+    ) -> None:
         self.stream, self.ledger, self.hour = stream, ledger, hour
-        self.snapshot = snapshot_of(stream, ledger)
-        self.freshness = freshness_of(stream, self.snapshot)
+        self.freshness = freshness or freshness_of(stream, snapshot_of(stream, ledger))
+        self.snapshot = self.freshness.snapshot
         self.troubled = False
         self._recorded = dict(sorted(self.snapshot.within(Interval.of_hour(hour))))
         self._quarantined: set[PartitionKey] = set()
@@ -58,11 +68,11 @@ class HourExplanation:
         # Whether a run would change something, and whether a file is missing.
         self._to_run = self._missing = False
         self._hours = {hour}
-        runs = ledger.runs()
-        self._finished = {run["run_id"]: run["finished_at"] for run in runs}
+        self._end_of_run = cache(ledger.end_of_run)
         # `transom try` linked its files under names that no longer exist; the landing folder is unrelated.
-        self._tried = bool(runs) and all(run["trigger"] == TRY_TRIGGER for run in runs)
-        self.lines = [line for stage in stream.stages for line in self._stage(stage)]
+        self._tried = ledger.triggers() == {TRY_TRIGGER}
+        self.of_stages = {stage: list(self._stage(stage)) for stage in stream.stages}
+        self.lines = list(chain.from_iterable(self.of_stages.values()))
         if self._tried:
             self.lines.append("files: not looked at, as `transom try` has made this lake")
 
@@ -201,9 +211,8 @@ class HourExplanation:
         return f"the {table} of {hours}, which it reads now, are not those that it was computed from"
 
     def _end(self, state: PartitionState) -> datetime | None:
-        """Return when a partition's run ended; the id of a chunk is the run's id and a number."""
-        run, _, _ = state.run_id.rpartition(" ")
-        return self._finished.get(state.run_id) or self._finished.get(run)
+        """Return when a partition's run ended; None if it has not."""
+        return self._end_of_run(state.run_id)
 
     def _incomplete(self, partition: PartitionKey, state: PartitionState) -> Iterator[str]:
         """Yield what is missing in a partition, or why it was not computed."""

@@ -1,0 +1,99 @@
+"""One hour: the state and the cause of each stage, what is computed from it, and what there is to do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from transom.app.command_lines import submit_hours
+from transom.app.definitions import definitions_of
+from transom.core.intervals import HOUR, Interval, format_hour
+from transom.core.partitions import SOURCE_STAGE
+from transom.core.terminal import counted
+from transom.ledger.dependents import dependents_of
+from transom.ledger.freshness import Freshness
+from transom.ledger.ledger import Ledger
+from transom.spec.stream import Stream
+from transom.views.explain_hour import HourExplanation
+from transom.views.hours import MEANINGS, format_ranges, hours
+
+
+@dataclass(frozen=True)
+class StageOfHour:
+    """A stage of an hour.
+
+    Attributes:
+        stage: the stage.
+        state: its state, as in the grid.
+        meaning: what the state means.
+        causes: the state of each table, and why it is not published, complete and fresh; as in
+            `transom explain`.
+        dependents: the hours that are computed from this stage of the hour, as text, by stage.
+    """
+
+    stage: str
+    state: str
+    meaning: str
+    causes: tuple[str, ...]
+    dependents: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class HourDetail:
+    """The details of an hour.
+
+    Attributes:
+        hour: the hour.
+        stages: its stages, in the order in which they run.
+        explain: the command that also looks at the files of the hour.
+        advice: what to do before the command; None if there is nothing to do.
+        command: the command that computes the hour and what its causes need; None if there is nothing to do.
+        conf: the same for a run of the DAG: its parameters `from` and `to`; None if there is nothing to do.
+    """
+
+    hour: datetime
+    stages: tuple[StageOfHour, ...]
+    explain: str
+    advice: str | None = None
+    command: str | None = None
+    conf: Mapping[str, str] | None = None
+
+
+def hour_of(
+    stream: Stream, file: object, lake: str, ledger: Ledger, freshness: Freshness, hour: datetime
+) -> HourDetail:
+    """Return the details of an hour, from the ledger alone.
+
+    Args:
+        stream: the stream.
+        file: the stream file, for the command.
+        lake: the lake, for the command.
+        ledger: the ledger of the stream.
+        freshness: the freshness of its partitions.
+        hour: the hour, requested or not.
+    """
+    snapshot = freshness.snapshot
+    grid = hours(stream, snapshot, freshness, Interval.of_hour(hour))
+    explanation = HourExplanation(stream, ledger, hour, freshness)
+    definitions, required = definitions_of(stream).values(), snapshot.required_hours
+    source = [table for table in snapshot.names if table[0] == SOURCE_STAGE]
+    stages = []
+    for stage, (cell, *_) in grid.stages.items():
+        dependents = dependents_of(definitions, required, source, stage, hour)
+        texts = {
+            name: f"{counted(len(of), 'hour')}: {format_ranges(of.numbers)}"
+            for name, of in dependents.items()
+        }
+        causes = tuple(explanation.of_stages[stage])
+        stages.append(StageOfHour(stage, cell.state, MEANINGS[cell.state], causes, texts))
+    detail = HourDetail(hour, tuple(stages), f"transom explain {stream.name} {format_hour(hour)}")
+    if not explanation.troubled:
+        return detail
+    first, last = explanation.run_interval
+    return HourDetail(
+        hour,
+        detail.stages,
+        detail.explain,
+        explanation.advice,
+        submit_hours(file, lake, first, last),
+        {"from": format_hour(first), "to": format_hour(last + HOUR)},
+    )

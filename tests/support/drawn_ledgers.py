@@ -32,6 +32,7 @@ STEPS = tuple(
                 (InputRange(*EVENTS, 2, 1), *more, InputRange(*EVENTS, 5, -5)),
                 "s",
                 (),
+                ((at(3), "before 3"), (at(7), "before 7")),
             )
             for block in blocks
         },

@@ -10,11 +10,23 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.storage.tables import instant
+from transom.views.open_stream import OpenStream
 
 SAMPLES = 3
 """The number of rejected lines that are shown of each reason."""
 BARS = 750
 """The maximum number of hours in a chart; longer intervals have bars of days."""
+
+
+def quality_of(opened: OpenStream, interval: Interval, page: int = 1) -> list[Section]:
+    """Return the sections about checks, rejected lines and runs.
+
+    Args:
+        opened: the stream.
+        interval: the hours.
+        page: the page of each table, from 1.
+    """
+    return [*sections(opened.selection(interval, page=page))]
 
 
 def sections(selection: Selection) -> Iterator[Section]:

@@ -23,6 +23,7 @@ from transom.storage.tables import LakeError
 from transom.stream import Stream
 from transom.views import quality
 from transom.views.hours import DAY, HourGrid, hours
+from transom.views.open_stream import NothingToView
 from transom.views.render import render
 
 MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
@@ -33,10 +34,6 @@ LONGEST = 3660 * DAY
 """The length of an interval above which a view shows only the requested hours."""
 ATTEMPTS = 3
 """How often a view is read again if a run publishes meanwhile."""
-
-
-class NothingToView(LookupError):
-    """No run of the stream is in the lake."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from transom.app.definitions import definitions_of
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
+from transom.features.ingest.tables import Tables
 from transom.findings.from_ledger import Finding
 from transom.findings.store import NAME, to_arrow
 from transom.ledger.ledger import Ledger, Run
@@ -66,7 +67,8 @@ class ViewedLake:
             step.table.name: step.table
             for stage in definitions_of(self.stream).values()
             for step in stage.steps
-        } | {name: Table.load(name) for name in ("rejected", "checks", "runs", NAME)}
+        } | {name: Table.load(name) for name in ("rejected", "files", "checks", "runs", NAME)}
+        self.tables["events"] = Tables.of(self.stream).events
 
     def publish(self, hours: Iterable[int], run: str = "a", **state: Any) -> None:
         """Publish hours of every stage and table."""

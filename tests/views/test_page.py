@@ -10,7 +10,7 @@ from typer.testing import Result
 
 from tests.support.viewed_lake import SIX, ViewedLake, at, finding, window
 from transom.charts.section import MAX_TEXT
-from transom.views.render import shown
+from transom.views.render import as_text
 from transom.views.view import view_of
 
 HOSTILE = [
@@ -175,8 +175,8 @@ def test_notebook_shows_the_parts_of_the_page(hostile: ViewedLake) -> None:
 
 
 def test_values_are_shown_in_short() -> None:
-    shorts = [shown(value) for value in (None, True, 1234567, 0.1 + 0.2, at(1), "a\tb\udc80")]
-    assert shorts == ["", "yes", "1,234,567", "0.3", "2015-05-17T01:00", "a\\tb\\udc80"]
+    shorts = [as_text(value) for value in (None, True, 1234567, 0.1 + 0.2, at(1), "a\tb\udc80")]
+    assert shorts == ["", "yes", "1234567", "0.3", "2015-05-17T01:00", "a\\tb\\udc80"]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from deltalake import write_deltalake
 
 from tests.support.viewed_lake import at, between
 from transom.engine.selection import Selection
+from transom.storage.open_tables import OpenTables
 
 
 def test_every_part_of_a_condition_is_about_the_own_block(
@@ -18,7 +19,6 @@ def test_every_part_of_a_condition_is_about_the_own_block(
     rows = pa.table({"hour": hours, "block": ["back", "other", "back"], "client": ["a", "b", "c"]})
     write_deltalake(f"{tmp_path}/matches", rows)
     monkeypatch.setattr(Selection, "hours", lambda *_: [at(0)])
-    selection = Selection(str(tmp_path), Mock(), Mock(), between(0, 6))
-    where = "client = 'a' OR client = 'b'"
-    found, total = selection.rows("patterns", "back", "matches", where=where)
-    assert ([row["client"] for row in found], total) == (["a"], 1)
+    selection = Selection(OpenTables(str(tmp_path)), Mock(), Mock(), between(0, 6))
+    query = selection.query("patterns", "back", "matches", ["client"], where="client = 'a' OR client = 'b'")
+    assert (query.rows(), query.count()) == ([{"client": "a"}], 1)

@@ -1,7 +1,8 @@
 """A section of a page: a heading, a chart, and the table of its values. No library of charts or pages."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 MAX_ROWS = 200
@@ -10,23 +11,35 @@ MAX_TEXT = 300
 """The maximum number of characters of a text on a page."""
 
 
+Cells = tuple[object, ...]
+
+
 @dataclass(frozen=True)
 class DataTable:
     """The rows below a chart.
 
     Attributes:
         columns: the names of the columns.
-        rows: the values.
+        rows: the values of the rows on this page.
         total: the number of rows that there are; greater than that of `rows` if the page skips some.
+        first: the number of the first row on this page, from 1.
+        download: yields the values of all rows, up to a limit; None if there are no others than `rows`.
     """
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
+    rows: tuple[Cells, ...]
     total: int
+    first: int = 1
+    download: Callable[[], Iterator[Cells]] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
-        cls, columns: Iterable[str], rows: Iterable[Sequence[object]], total: int | None = None
+        cls,
+        columns: Iterable[str],
+        rows: Iterable[Sequence[object]],
+        total: int | None = None,
+        first: int = 1,
+        download: Callable[[], Iterator[Cells]] | None = None,
     ) -> "DataTable":
         """Return the table of the first `MAX_ROWS` rows.
 
@@ -34,9 +47,28 @@ class DataTable:
             columns: the names of the columns.
             rows: the values of each row, the most important row first.
             total: the number of rows, if `rows` are not all. Default: the number of `rows`.
+            first: the number of the first row, from 1.
+            download: as of the class.
         """
-        values = [tuple(row) for row in rows]
-        return cls(tuple(columns), tuple(values[:MAX_ROWS]), len(values) if total is None else total)
+        values = iter(rows)
+        shown = tuple(tuple(row) for row in islice(values, MAX_ROWS))
+        count = len(shown) + sum(1 for _ in values) if total is None else total
+        return cls(tuple(columns), shown, count, first, download)
+
+    @property
+    def last(self) -> int:
+        """The number of the last row on this page; less than `first` if there is none."""
+        return self.first + len(self.rows) - 1
+
+    @property
+    def pages(self) -> int:
+        """The number of pages, 1 or more."""
+        return max(1, -(-self.total // MAX_ROWS))
+
+    @property
+    def all_rows(self) -> Iterator[Cells]:
+        """The values of all rows, up to a limit."""
+        return iter(self.rows) if self.download is None else self.download()
 
 
 @dataclass(frozen=True)
@@ -66,15 +98,27 @@ class Section:
 
 
 def thin(rows: Sequence[Mapping[str, Any]], limit: int, by: str) -> list[Mapping[str, Any]]:
-    """Return at most `limit` rows of a sequence: of each part of equal length the row with the largest value.
+    """Return a sequence; if it has more than `limit` rows, the extremes of each of `limit // 2` parts.
 
-    So no peak is lost.
+    So neither a peak nor a trough is lost. Of the rows without a value, which break a line, each part keeps
+    the first one.
 
     Args:
         rows: the rows, in order.
-        limit: the maximum number of rows, 1 or more.
-        by: the column with the value; null is the smallest.
+        limit: the maximum number of rows with a value, 2 or more.
+        by: the column with the value; null is no value.
     """
-    step = -(-len(rows) // limit) or 1
-    parts = (rows[start : start + step] for start in range(0, len(rows), step))
-    return [max(part, key=lambda row: float("-inf") if row[by] is None else row[by]) for part in parts]
+    if len(rows) <= limit:
+        return list(rows)
+    step = -(-len(rows) // (limit // 2))
+    kept: list[Mapping[str, Any]] = []
+    for start in range(0, len(rows), step):
+        places = range(start, min(start + step, len(rows)))
+        valued = [place for place in places if rows[place][by] is not None]
+        empty = (place for place in places if rows[place][by] is None)
+        chosen = {*islice(empty, 1)}
+        if valued:
+            values = [rows[place][by] for place in valued]
+            chosen |= {valued[values.index(extreme(values))] for extreme in (min, max)}
+        kept += (rows[place] for place in sorted(chosen))
+    return kept

@@ -5,9 +5,10 @@ The fields of the data have fixed names: no text from a log is a part of a speci
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from transom.core.intervals import micros
 from transom.core.terminal import escape_control_chars
@@ -24,6 +25,7 @@ _TIME: Mapping[str, Any] = {
 _LABEL: Mapping[str, Any] = {"field": "label", "type": "nominal", "sort": None, "title": None}
 Row = Mapping[str, Any]
 Spec = dict[str, Any]
+T = TypeVar("T")
 
 
 def label(text: str) -> str:
@@ -32,6 +34,16 @@ def label(text: str) -> str:
     if len(shown) <= MAX_LABEL:
         return shown
     return f"{shown[: MAX_LABEL - 8]}... {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:4]}"
+
+
+def labels(texts: Mapping[T, str]) -> dict[T, str]:
+    """Return a label for each of some things; equal labels are numbered, so that each has its own bar."""
+    seen, numbered = Counter[str](), dict[T, str]()
+    for thing, text in texts.items():
+        name = label(text)
+        seen[name] += 1
+        numbered[thing] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return numbered
 
 
 def millis(moment: datetime | None) -> float | None:
@@ -43,13 +55,13 @@ def panels(rows: Iterable[Row], series: Sequence[str]) -> Spec:
     """Return lines over time, a panel for each measure, with the lines that were fitted to the windows.
 
     Args:
-        rows: `time`, `value`, `series`, `panel`; a fitted line has `start`, `end`, `first` and `last` instead
-            of the first two.
+        rows: `time`, `value`, `series`, `panel`; a row without a value breaks its line. A fitted line has
+            `start`, `end`, `first` and `last` instead of the first two.
         series: the series, in the order of their colours.
     """
     colour = {"field": "series", "sort": [*series], "title": None, "scale": {"domain": [*series]}}
     line = {
-        "transform": [{"filter": "isValid(datum.value)"}],
+        "transform": [{"filter": "isValid(datum.time)"}],
         "mark": {"type": "line", "point": {"size": 14}, "strokeWidth": 1.5},
         "encoding": {
             "x": {"field": "time", **_TIME},

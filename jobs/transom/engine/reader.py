@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -53,6 +54,20 @@ class Reader(ABC):
     def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
         """Return the freshness of the stream's partitions."""
 
+    @cached_property
+    def _ledger(self) -> Ledger:
+        if not DeltaTable.is_deltatable(f"{self.root}/ledger"):
+            raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
+        return Ledger(self.root, create=False)
+
+    def ledger_snapshot(self) -> LedgerSnapshot:
+        """Return the latest state of the ledger.
+
+        Raises:
+            StaleDataError: no run of the stream is in the lake.
+        """
+        return self._ledger.snapshot()
+
     def rows(self, table: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of a table that meet all given SQL conditions.
 
@@ -90,14 +105,11 @@ class Reader(ABC):
         Raises:
             StaleDataError: a partition is not published and fresh.
         """
-        if not DeltaTable.is_deltatable(f"{self.root}/ledger"):
-            raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
-        ledger = Ledger(self.root)
-        snapshot = ledger.snapshot()
+        snapshot = self.ledger_snapshot()
         for _ in range(ATTEMPTS):
             self._require_fresh(snapshot, partitions)
             result, states = read(), [snapshot.get(partition) for partition in partitions]
-            snapshot = ledger.snapshot()
+            snapshot = self.ledger_snapshot()
             if states == [snapshot.get(partition) for partition in partitions]:
                 hours = zip(partitions, states, strict=True)
                 incomplete = [micros(key.hour) for key, state in hours if state and not state.complete]

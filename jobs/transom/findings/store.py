@@ -43,8 +43,8 @@ def findings(
         kinds: the kinds to return. Default: all.
         order: the kinds with their own rank.
     """
-    rows = _ask(root, f"SELECT * FROM t WHERE {_where(interval, kinds)} ORDER BY {_rank(order)}")
-    return list(map(_of_row, rows))
+    rows = _ask(root, f"SELECT * FROM t WHERE {reported_sql(interval, kinds)} ORDER BY {rank_sql(order)}")
+    return list(map(of_row, rows))
 
 
 def select_findings(
@@ -68,11 +68,11 @@ def select_findings(
     Returns:
         The findings, and a line of text that counts the others; None if there are no others.
     """
-    rank = _rank(order)
+    rank = rank_sql(order)
     groups = (
         f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {rank}) AS __place, "
         "count(*) OVER (PARTITION BY kind, block) AS __count "
-        f"FROM t WHERE {_where(interval, None)} AND {_about(subject or {})}"
+        f"FROM t WHERE {reported_sql(interval)} AND {about_sql(subject or {})}"
     )
     # The first ones of all groups come first, then the second ones, and so on.
     rows = _ask(
@@ -85,12 +85,12 @@ def select_findings(
     more = sorted((group for group in more if group[2]), key=lambda group: (-group[2], *group[:2]))
     texts = (f"{count} {kind}{f' of {block}' if block else ''}" for kind, block, count in more)
     rest = f"... and {sum(count for *_, count in more)} more in the table findings: {', '.join(texts)}"
-    return list(map(_of_row, rows)), rest if more else None
+    return list(map(of_row, rows)), rest if more else None
 
 
 def count_findings(root: str, interval: Interval | None = None) -> int:
     """Return the number of findings; arguments as of `findings`."""
-    rows = _ask(root, f"SELECT count(*) AS count FROM t WHERE {_where(interval, None)}")
+    rows = _ask(root, f"SELECT count(*) AS count FROM t WHERE {reported_sql(interval)}")
     return sum(row["count"] for row in rows)
 
 
@@ -101,7 +101,7 @@ def count_by_severity(
     `findings`."""
     rows = _ask(
         root,
-        f"SELECT stage, severity, count(*) AS count FROM t WHERE {_where(interval, None)} "
+        f"SELECT stage, severity, count(*) AS count FROM t WHERE {reported_sql(interval)} "
         "GROUP BY stage, severity",
     )
     counts = {(row["stage"], row["severity"]): row["count"] for row in rows}
@@ -124,7 +124,7 @@ def _ask(root: str | TableFolder, sql: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _rank(order: Iterable[FindingOrder]) -> str:
+def rank_sql(order: Iterable[FindingOrder]) -> str:
     """Return the SQL order of findings: by severity, urgency, and the place of the kind; the worst first."""
     worst = f"ongoing AND severity = '{SEVERITIES[0]}'"
     places = ["CASE WHEN FALSE THEN 0"]
@@ -140,7 +140,8 @@ def _rank(order: Iterable[FindingOrder]) -> str:
     )
 
 
-def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
+def reported_sql(interval: Interval | None, kinds: Iterable[str] | None = None) -> str:
+    """Return the SQL condition that an interval reported a finding; arguments as of `findings`."""
     where = "TRUE"
     if kinds is not None:
         where += f" AND kind IN ({', '.join(map(literal, kinds))})"
@@ -153,7 +154,7 @@ def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
     return where
 
 
-def _about(subject: Mapping[str, str]) -> str:
+def about_sql(subject: Mapping[str, str]) -> str:
     """Return the SQL condition that the key or item of a finding, as `key_text` writes it, is a subject."""
     terms = ["TRUE"]
     for column, value in subject.items():
@@ -200,7 +201,7 @@ def sync_ledger_findings(
             snapshot = ledger.snapshot()
         same = [partition for partition, entry in stale.items() if snapshot.get(partition) == entry]
         current = from_ledger(stream, stage, snapshot, ledger.failures(snapshot, stage), same, rules, noun)
-        published = map(_of_row, read_rows(table, own))
+        published = map(of_row, read_rows(table, own))
         if sorted(published, key=_BY_ID) == sorted(current, key=_BY_ID):
             return written
         try:
@@ -228,7 +229,8 @@ def to_arrow(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=Table.load(NAME).arrow_schema())
 
 
-def _of_row(row: Mapping[str, Any]) -> Finding:
+def of_row(row: Mapping[str, Any]) -> Finding:
+    """Return the finding of a row of the table."""
     values = {name: row[name] for name in _COLUMNS} | {"evidence": tuple(row["evidence"] or ())}
     times = {name: time.astimezone(UTC) for name, time in values.items() if isinstance(time, datetime)}
     return Finding(**values | times)

@@ -192,6 +192,26 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         empty = pa.schema([schema.field(name) for name in names]).empty_table()
         return pa.concat_tables([empty, *parts])
 
+    def readable_hours(self, stage: str, block: str, table: str) -> HourSet:
+        """Return the hours of a block's table that later stages may read."""
+        return self._hour_set(lambda part: part.readable & part.of_tables((stage, block, table).__eq__))
+
+    def count_statuses(self, table: TableKey, interval: Interval) -> dict[str, int]:
+        """Return how many of the required hours of an interval have each status in a block's table.
+
+        Published hours that lack something count as `incomplete`, those without a status as `missing`.
+        """
+        required = [hour for hour in self.required_hours if hour in interval]
+        numbers, counts = np.array(list(map(number_of, required)), dtype=np.int64), dict[str, int]()
+        for part, exists in self._parts:
+            own = exists & part.of_tables(table.__eq__) & np.isin(part.hours, numbers)
+            lacking = pa.array(part.readable & ~part.complete)
+            statuses = pc.if_else(lacking, "incomplete", part.column("status"))
+            for item in statuses.filter(pa.array(own)).value_counts().to_pylist():
+                counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
+        missing = len(required) - sum(counts.values())
+        return counts | ({"missing": missing} if missing else {})
+
     def _hour_set(self, condition: Condition) -> HourSet:
         hours = [part.hours[exists & condition(part)] for part, exists in self._parts]
         return HourSet.of_numbers(np.unique(np.concatenate([np.array([], dtype=np.int64), *hours])))

@@ -80,7 +80,7 @@ class Feature(Generic[S]):
         checks: the built-in checks of its tables.
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
         findings: the path of its `findings.source.FindingSource`, as `module:name`.
-        subject: the columns whose values a finding of a block is about: those of its key or item.
+        subject: the columns whose values the rows and findings of a block are about: its key or item.
         gauges: values that the ledger stores for each run of the stage, in addition to its counters.
         audit: compares the published rows of an interval with an exact count; yields one result per block.
             Its arguments: session, stream, interval, folder of the tables, `ledger.freshness.Freshness`.
@@ -89,8 +89,10 @@ class Feature(Generic[S]):
         queries: the methods that `transom.api.Results` gets: the functions, as `module:name`, by the names of
             the methods. The first argument of each is an `engine.reader.Reader`.
         render: prints the first rows of its results for `transom try`; of the stream and its folder.
-        view: yields the sections of its blocks on the stream's page, `charts.section.Section`; of an
-            `engine.selection.Selection`.
+        view: the section of a block on the stream's page, `charts.section.Section`; of an
+            `engine.selection.Selection` and the name of the block.
+        records: the records behind a finding, lines by source; of an `engine.selection.Selection`, the
+            block, start and end of the finding, and the maximum number. None: those of its key.
         summary: one line about a block, for `transom check`.
         facts: one line about a block, for the DAG's page.
     """
@@ -128,4 +130,5 @@ class Feature(Generic[S]):
     finding_order: FindingOrder | None = None
     queries: Mapping[str, str] = field(default_factory=dict)
     render: Callable[[S, str], None] | None = None
-    view: Callable[[Any], Iterator[Any]] | None = None
+    view: Callable[[Any, str], Any] | None = None
+    records: Callable[..., Mapping[str, list[int]]] | None = None

@@ -1,12 +1,25 @@
 """All about one finding: evidence, raw lines, and what else is known about its key."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transom.charts.section import Section
-from transom.findings.from_ledger import Finding
-from transom.views.findings import Withdrawal
+from transom.charts.section import Cells, DataTable, Section
+from transom.core.intervals import HOUR, MICROSECOND, UNKNOWN_HOUR, Interval, hour_of
+from transom.core.partitions import SOURCE_STAGE, PartitionKey
+from transom.core.terminal import counted
+from transom.engine.selection import Selection
+from transom.features.registry import FINDING_ORDER
+from transom.findings.from_ledger import KINDS, Finding
+from transom.findings.store import NAME, about_sql, of_row, rank_sql
+from transom.storage.tables import instant, literal
+from transom.stream import Stream
+from transom.views import events
+from transom.views.events import CUT
+from transom.views.findings import Withdrawal, withdrawn_by_id
 from transom.views.open_stream import OpenStream
+
+RAW = "Raw lines"
 
 RAW_LINES = 20
 """The maximum number of raw lines of a finding."""
@@ -37,4 +50,127 @@ class FindingDetail:
 
 def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
     """Return a finding with all that belongs to it; None if there is no such finding."""
-    raise NotImplementedError
+    table, withdrawal = opened.tables.pin(NAME), None
+    rows = table.rows(f"SELECT * FROM t WHERE finding_id = {literal(finding_id)} LIMIT 1") if table else []
+    finding = of_row(rows[0]) if rows else None
+    if finding is None:
+        gone = withdrawn_by_id(opened, finding_id)
+        if gone is None:
+            return None
+        finding, withdrawal = gone.finding, gone.withdrawal
+    key = subject_of(opened.stream, finding)
+    others, more = list[Finding](), 0
+    if key and table:
+        about = f"{about_sql(key)} AND finding_id <> {literal(finding_id)}"
+        of_key = table.rows(
+            f"SELECT * FROM t WHERE {about} ORDER BY {rank_sql(FINDING_ORDER)} LIMIT {OTHERS}"
+        )
+        others = [*map(of_row, of_key)]
+        (count,) = table.rows(f"SELECT count(*) AS total FROM t WHERE {about}")
+        more = count["total"] - len(others)
+    return FindingDetail(finding, withdrawal, key, _raw(opened, finding, key), others, more)
+
+
+def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
+    """Return the text of each column of a finding's key or item; empty if it is about none.
+
+    The text of the finding is parsed by the columns of its block (`findings.text.key_text`).
+    """
+    text = finding.key if finding.key is not None else finding.item
+    feature = next((of for of in stream.features if of.name == finding.stage), None)
+    block = finding.block
+    if text is None or feature is None or block is None or block not in stream.blocks(feature.block):
+        return {}
+    columns = feature.subject(stream, block)
+    if len(columns) == 1:
+        return {columns[0]: text}
+    match = re.fullmatch(", ".join(f"{re.escape(name)}=(.*)" for name in columns), text, re.DOTALL)
+    return dict(zip(columns, match.groups(), strict=True)) if match else {}
+
+
+def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Section:
+    """Return the raw lines behind a finding."""
+    start, end = finding.start_time, finding.end_time
+    if finding.kind in KINDS:
+        interval = Interval.of_hour(UNKNOWN_HOUR)
+        if start is not None and end is not None:
+            interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
+        return _failing_rows(opened.selection(interval), finding)
+    feature = next((of for of in opened.stream.features if of.name == finding.stage), None)
+    if (
+        start is None
+        or end is None
+        or feature is None
+        or finding.block not in opened.stream.blocks(feature.block)
+    ):
+        return Section(RAW, "No single line is behind this finding.", subject="raw")
+    if finding.item is not None:
+        # A window that ends with the start of the finding begins earlier.
+        start -= max((length for _, length in feature.lookback(opened.stream)), default=HOUR)
+    interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
+    selection = opened.selection(interval, key)
+    where, order = f"event_time >= {instant(start)} AND event_time < {instant(end)}", events.OLDEST_FIRST
+    if finding.item is not None:
+        order = events.LATEST_FIRST
+    of = "events of its item up to its end" if finding.item is not None else "events of its key in its time"
+    records: Mapping[str, list[int]] = {}
+    if feature.records is not None:
+        # A match may be reported later than its last record.
+        later = Interval(interval.start, max(interval.end, finding.hour + HOUR))
+        records = feature.records(opened.selection(later, key), finding.block, start, end, RAW_LINES)
+    if records:
+        where = " OR ".join(
+            f"(source_id = {literal(source)} AND source_line IN ({', '.join(map(str, lines))}))"
+            for source, lines in records.items()
+        )
+        of = "records of its matches, the first ones"
+    query = events.events(selection, where, order)
+    rows = query.rows(RAW_LINES)
+    total = query.count() if len(rows) == RAW_LINES and not records else len(rows)
+    note = f"{len(rows)} of {total:,} {of}." if total > len(rows) else f"{counted(total, 'line')}: {of}."
+    return events.section(query, RAW, note if rows else f"No {of} is published.", rows, total)
+
+
+def _failing_rows(selection: Selection, finding: Finding) -> Section:
+    """Return the rows that fail the checks of a finding, or lines that were rejected in its hours."""
+    block = "" if finding.block is None else f" AND block = {literal(finding.block)}"
+    start, end = instant(selection.interval.start), instant(selection.interval.end)
+    found = selection.each(
+        "checks",
+        'SELECT hour, "check", "column", file, failing_rows, "table", block, run_id FROM t WHERE '
+        f"NOT success AND stage = {literal(finding.stage)}{block} AND hour >= {start} AND hour < {end}",
+    )
+    columns = ("hour", "check", "column", "file", "row")
+    failing: list[Cells] = []
+    for row in found:
+        state = selection.snapshot.get(PartitionKey(finding.stage, row["block"], row["table"], row["hour"]))
+        on = f" on {row['column']}" if row["column"] else ""
+        named = f"check {row['check']}{on} "
+        if state and state.previous_run == row["run_id"] and named in f"{finding.title} ":
+            failing += (
+                (*(row[name] for name in columns[:-1]), text[:CUT]) for text in row["failing_rows"] or ()
+            )
+        if len(failing) >= RAW_LINES:
+            break
+    if failing:
+        shown = failing[:RAW_LINES]
+        return Section(
+            RAW,
+            f"{counted(len(shown), 'row')} that failed the check.",
+            DataTable.of(columns, shown),
+            subject="raw",
+        )
+    columns = ("hour", "source_line", "reason", "detail", "raw")
+    rejected = []
+    if finding.stage == SOURCE_STAGE and finding.kind == "check_failed":
+        texts = f"substr(detail, 1, {CUT}) AS detail, substr(raw, 1, {CUT}) AS raw"
+        rejected = selection.ask(
+            "rejected",
+            f"SELECT hour, source_line, reason, {texts} FROM t WHERE hour >= {start} AND hour < {end} "
+            f"ORDER BY hour, source_id, source_line LIMIT {RAW_LINES}",
+        )
+    if not rejected:
+        return Section(RAW, "No single line is behind this finding.", subject="raw")
+    lines = [tuple(row[name] for name in columns) for row in rejected]
+    note = f"The first {counted(len(lines), 'line')} of its hours that became no event."
+    return Section(RAW, note, DataTable.of(columns, lines), subject="raw")

@@ -1,12 +1,20 @@
 """What is known of a key or an item."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
-from transom.charts.section import Section
-from transom.core.intervals import Interval
-from transom.views.findings import FindingsPage
+from transom.charts.section import DataTable, Section
+from transom.core.intervals import HOUR, Interval, format_hour
+from transom.engine.selection import Selection
+from transom.features.aggregates.spec import Aggregation
+from transom.features.frequency.spec import Frequency
+from transom.storage.tables import LakeError
+from transom.views import events
+from transom.views.findings import FindingsPage, findings_of
 from transom.views.open_stream import OpenStream
+from transom.views.results import sections
 
 
 @dataclass(frozen=True)
@@ -41,4 +49,63 @@ def key_of(opened: OpenStream, key: Mapping[str, str], interval: Interval, page:
     Raises:
         ValueError: the stream has no such column, or the text is no value of it.
     """
-    raise NotImplementedError
+    values = opened.key_of(key)
+
+    def read(selection: Selection) -> list[Section]:
+        queried = [*_horizons(opened, values, interval), *_frequencies(opened, values, interval)]
+        return [*sections(selection), *queried, events.of_key(selection)]
+
+    parts, notices = opened.consistent(interval, key, page, read)
+    return KeyView(key, interval, findings_of(opened, interval, key=key), parts, notices)
+
+
+def _horizons(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> Iterator[Section]:
+    """Yield the aggregates of the whole interval, for each block with this key."""
+    end = _end(opened, interval)
+    for name, block in opened.stream.blocks(Aggregation).items():
+        if {*block.key} == key.keys() and interval.start < end:
+            title = f"{block.title or name}: {', '.join(block.measures)} of the whole interval"
+            try:
+                row = opened.results.horizon(key, end, end - interval.start, block=name)
+            except (LookupError, ValueError, LakeError) as error:
+                yield Section(title, f"Not known: {error}.", None, None, f"horizon-{name}", "aggregates")
+                continue
+            exact = "" if row is None or row["complete"] else " Some of its hours are incomplete."
+            yield Section(
+                title,
+                f"Of all its events, not of a level. Counts and sums are exact.{exact}"
+                if row
+                else "No event.",
+                DataTable.of(("figure", "value"), row.items()) if row else None,
+                None,
+                f"horizon-{name}",
+                "aggregates",
+            )
+
+
+def _frequencies(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> Iterator[Section]:
+    """Yield the frequency of the item in the last window, for each block with this item."""
+    end = _end(opened, interval)
+    for name, block in opened.stream.blocks(Frequency).items():
+        if {*block.item} == key.keys() and interval.start < end:
+            title = f"{name}: how often in the last window"
+            try:
+                answer = opened.results.frequency(name, tuple(key[column] for column in block.item), end)
+            except (LookupError, ValueError, LakeError) as error:
+                yield Section(title, f"Not known: {error}.", None, None, f"frequency-{name}", "frequency")
+                continue
+            until = f"The window ends at {format_hour(end)}. The count is between low and high."
+            yield Section(
+                title,
+                until,
+                DataTable.of(("figure", "value"), vars(answer).items()),
+                None,
+                f"frequency-{name}",
+                "frequency",
+            )
+
+
+def _end(opened: OpenStream, interval: Interval) -> datetime:
+    """Return the end of an interval, but at most that of the last requested hour."""
+    last = opened.snapshot().required_hours.last
+    return interval.end if last is None else min(interval.end, last + HOUR)

@@ -1,22 +1,67 @@
-"""A stream that is open for views: one read-only ledger for all of them. No Spark."""
+"""A stream that is open for views: one ledger and one set of tables for all of them. No Spark."""
 
 import threading
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from os import PathLike
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from transom.api import read
-from transom.core.intervals import Interval
-from transom.engine.selection import Selection
+from deltalake import DeltaTable
+
+from transom.api import Results, read
+from transom.app.definitions import definitions_of
+from transom.app.freshness import freshness_of, snapshot_of
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
+from transom.core.terminal import counted
+from transom.engine.selection import Selection, value_of
+from transom.ledger.freshness import Freshness
+from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.errors import did_you_mean
+from transom.storage.open_tables import OpenTables
+from transom.storage.tables import LakeError, Table
 from transom.stream import Stream
 
 T = TypeVar("T")
+LATEST = timedelta(days=31)
+"""The length of the interval if none is given: the last requested hours."""
+LONGEST = timedelta(days=3660)
+"""The length of an interval above which a view shows only the requested hours."""
+ATTEMPTS = 3
+"""How often a view is read again if a run publishes meanwhile."""
 
 
 class NothingToView(LookupError):
     """No run of the stream is in the lake."""
+
+
+@dataclass(frozen=True)
+class _Ledger:
+    """The ledger at one time.
+
+    Attributes:
+        own: its states; the same object until a run changes them.
+        snapshot: the states, with the hours of external tables.
+        notices: what a reader should know about it.
+    """
+
+    own: LedgerSnapshot
+    snapshot: LedgerSnapshot
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _OpenResults(Results):
+    """Results that share the ledger and the freshness of an open stream."""
+
+    opened: "OpenStream"
+
+    def ledger_snapshot(self) -> LedgerSnapshot:
+        return self.opened.snapshot()
+
+    def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
+        return self.opened.freshness(snapshot)
 
 
 class OpenStream:
@@ -29,6 +74,7 @@ class OpenStream:
     Attributes:
         stream: the stream.
         results: its results.
+        tables: its tables.
 
     Raises:
         NothingToView: no run of the stream is in the lake.
@@ -36,17 +82,32 @@ class OpenStream:
     """
 
     def __init__(self, lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> None:
-        self.results = read(lake, stream)
-        self.stream = self.results.stream
+        results = read(lake, stream)
+        self.stream, root = results.stream, results.root
+        self.results: Results = _OpenResults(root, self.stream, self)
+        if not DeltaTable.is_deltatable(f"{root}/ledger"):
+            raise NothingToView(f"no run of {self.stream.name} is in this lake: {root}")
+        self.tables = OpenTables(root)
+        self._ledger = Ledger(root, create=False)
         self._lock = threading.Lock()
+        self._freshness: tuple[LedgerSnapshot, Freshness] | None = None
+        steps = (step for stage in definitions_of(self.stream).values() for step in stage.steps)
+        self._declared: dict[str, Table] = {step.table.name: step.table for step in steps}
 
     def snapshot(self) -> LedgerSnapshot:
         """Return the latest state of the ledger, with the external tables of the stream."""
-        raise NotImplementedError
+        return self._read().snapshot
 
     def notices(self) -> list[str]:
         """Return what a reader should know about every page of the stream now, such as a missing table."""
-        raise NotImplementedError
+        return [*self._read().notices]
+
+    def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
+        """Return the freshness of the partitions; that of the last snapshot is kept."""
+        known = self._freshness
+        if known is None or known[0] is not snapshot:
+            self._freshness = known = snapshot, freshness_of(self.stream, snapshot)
+        return known[1]
 
     def interval_of(self, start: datetime | None, end: datetime | None) -> tuple[Interval, list[str]]:
         """Return the hours of a view, and notices if they are not those that were asked for.
@@ -59,24 +120,73 @@ class OpenStream:
             NothingToView: no run has requested an hour.
             ValueError: a time is not on the hour, or the start is not before the end.
         """
-        raise NotImplementedError
+        unknown = Interval.of_hour(UNKNOWN_HOUR)
+        requested = [of for of in self.snapshot().required_hours.intervals if of != unknown]
+        if start is not None and end is not None:
+            chosen = Interval(start, end)
+            if chosen.end - chosen.start <= LONGEST:
+                return chosen, []
+            within = [of for of in requested if of.start < chosen.end and chosen.start < of.end]
+            cut = Interval.of_hour(chosen.start)
+            if within:
+                cut = Interval(max(within[0].start, chosen.start), min(within[-1].end, chosen.end))
+            return cut, [
+                f"{chosen} is longer than {counted(LONGEST.days, 'day')}: only {cut} is shown, which has all "
+                "its requested hours."
+            ]
+        if not requested:
+            raise NothingToView(f"no run has requested an hour of {self.stream.name}: {self.tables.root}")
+        last = requested[-1].end if end is None else end
+        if start is not None:
+            return self.interval_of(start, last)
+        first = max(requested[0].start, last - LATEST)
+        chosen = Interval(first if first < last else last - HOUR, last)
+        cut_to_latest = first != requested[0].start
+        return chosen, ["The last 31 days of the requested hours."] if cut_to_latest and end is None else []
 
-    def selection(self, interval: Interval, key: Mapping[str, str] | None = None, page: int = 1) -> Selection:
+    def key_of(self, key: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of the texts of a key.
+
+        Args:
+            key: the text of each column.
+
+        Raises:
+            ValueError: the stream has no such column, or the text is no value of it.
+        """
+        types, values = self.stream.event_types, dict[str, Any]()
+        for name, text in key.items():
+            if name not in types:
+                raise ValueError(
+                    f"key: {self.stream.name} has no column {name!r}{did_you_mean(name, sorted(types))}"
+                )
+            try:
+                values[name] = None if text == "null" else value_of(types[name], text)
+            except (ValueError, LookupError):
+                raise ValueError(
+                    f"key: {name} must be the text of a value of type {types[name]}; got {text[:100]!r}"
+                ) from None
+        return values
+
+    def selection(
+        self,
+        interval: Interval,
+        key: Mapping[str, str] | None = None,
+        page: int = 1,
+    ) -> Selection:
         """Return the rows of some hours and a key, in the present state of the lake.
 
         Args:
             interval: the hours.
             key: the text of each column of a key. Default: all keys.
             page: the page of each table, from 1.
+
+        Raises:
+            ValueError: as of `key_of`.
         """
-        raise NotImplementedError
+        return self._selection(self.snapshot(), interval, key or {}, page)
 
     def consistent(
-        self,
-        interval: Interval,
-        key: Mapping[str, str],
-        page: int,
-        view: Callable[[Selection], T],
+        self, interval: Interval, key: Mapping[str, str], page: int, view: Callable[[Selection], T]
     ) -> tuple[T, list[str]]:
         """Return a view of one state of the lake; it is read again if a run publishes meanwhile.
 
@@ -87,6 +197,36 @@ class OpenStream:
             view: reads the view.
 
         Returns:
-            The view, and notices if a run published at every attempt.
+            The view, and notices, such as that a run published at every attempt.
+
+        Raises:
+            ValueError: as of `key_of`.
         """
-        raise NotImplementedError
+        before = self._read()
+        for _ in range(ATTEMPTS):
+            result = view(self._selection(before.snapshot, interval, key, page))
+            after = self._read()
+            if after.own is before.own or _states(before.own, interval) == _states(after.own, interval):
+                return result, [*before.notices]
+            before = after
+        note = "A run is publishing hours of this page: its parts may be of different states."
+        return result, [*before.notices, note]
+
+    def _selection(
+        self, snapshot: LedgerSnapshot, interval: Interval, key: Mapping[str, str], page: int
+    ) -> Selection:
+        self.key_of(key)
+        return Selection(self.tables, self.stream, snapshot, interval, key, page, self._declared)
+
+    def _read(self) -> _Ledger:
+        with self._lock:
+            own = self._ledger.snapshot()
+            try:
+                return _Ledger(own, snapshot_of(self.stream, self._ledger))
+            except LakeError as error:
+                return _Ledger(own, own, (f"Waits: {error}.",))
+
+
+def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:
+    """Return what a run changes when it publishes."""
+    return {partition: (state.status, state.run_id) for partition, state in snapshot.within(interval)}

@@ -1,15 +1,22 @@
 """The quality of a stream: failed checks, rejected lines with samples, work with its bound."""
 
+import heapq
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from transom.charts.section import MAX_ROWS, MAX_TEXT, DataTable, Section
+from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
 from transom.charts.specs import label, millis, stacked_bars
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
+from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.core.terminal import counted
-from transom.engine.selection import Selection
-from transom.storage.tables import instant
+from transom.engine.reader import sql_name
+from transom.engine.selection import MAX_READ, Selection
+from transom.spec.external_source import EVENTS
+from transom.storage.tables import in_hours_sql, instant, literal
+from transom.views.events import CUT
 from transom.views.open_stream import OpenStream
 
 SAMPLES = 3
@@ -26,14 +33,12 @@ def quality_of(opened: OpenStream, interval: Interval, page: int = 1) -> list[Se
         interval: the hours.
         page: the page of each table, from 1.
     """
-    return [*sections(opened.selection(interval, page=page))]
+    return opened.consistent(interval, {}, page, sections)[0]
 
 
-def sections(selection: Selection) -> Iterator[Section]:
-    """Yield the sections about checks, rejected lines and runs."""
-    yield _checks(selection)
-    yield _rejected(selection)
-    yield _work(selection)
+def sections(selection: Selection) -> list[Section]:
+    """Return the sections about checks, rejected lines and runs."""
+    return [_checks(selection), _rejected(selection), _work(selection)]
 
 
 def _of(interval: Interval) -> str:
@@ -42,78 +47,139 @@ def _of(interval: Interval) -> str:
 
 def _checks(selection: Selection) -> Section:
     """Return the failed checks; a result counts if the run that wrote the partition made it."""
-    # A file without an hour may belong to any hour.
-    of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
-    rows = [
-        row
-        for row in selection.ask("checks", f"SELECT * FROM t WHERE NOT success AND {of} ORDER BY hour DESC")
-        if (state := selection.snapshot.series(row["stage"], row["block"], row["table"]).get(row["hour"]))
-        and state.previous_run == row["run_id"]
-    ]
     columns = [
         "stage", "block", "hour", "check", "column", "severity", "observed", "expected", "file", "accepted",
     ]  # fmt: skip
-    bars = _bars(
-        (row["hour"], f"{row['severity']}: {row['check']}", 1)
-        for row in rows
-        if row["hour"] in selection.interval
-    )
+    # A file without an hour may belong to any hour.
+    of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
+    names = ", ".join(map(sql_name, [*columns, "table", "run_id"]))
+
+    def counting() -> Iterator[dict[str, Any]]:
+        for row in selection.each("checks", f"SELECT {names} FROM t WHERE NOT success AND {of}"):
+            state = selection.snapshot.get(
+                PartitionKey(row["stage"], row["block"], row["table"], row["hour"])
+            )
+            if state and state.previous_run == row["run_id"]:
+                yield row
+
+    def cells(row: Mapping[str, Any]) -> Cells:
+        return tuple(row[column] for column in columns)
+
+    bars, total = Counter[tuple[datetime, str]](), 0
+    skipped = (selection.page - 1) * MAX_ROWS
+
+    def counted_rows() -> Iterator[dict[str, Any]]:
+        nonlocal total
+        for row in counting():
+            total += 1
+            if row["hour"] in selection.interval:
+                bars[row["hour"], f"{row['severity']}: {row['check']}"] += 1
+            yield row
+
+    # Years of failed checks are counted one by one, and only those of a page are kept.
+    last = heapq.nsmallest(skipped + MAX_ROWS, counted_rows(), key=_latest_first)[skipped:]
     return Section(
         "Failed checks",
-        f"{counted(len(rows), 'failed check')} of the rows as they are. After one of severity error that "
+        f"{counted(total, 'failed check')} of the rows as they are. After one of severity error that "
         "is not accepted, the hour is not published."
-        if rows
+        if total
         else "Every check of these hours passed.",
-        DataTable.of(columns, ([row[column] for column in columns] for row in rows)) if rows else None,
+        DataTable.of(
+            columns, map(cells, last), total, 1 + skipped, lambda: map(cells, islice(counting(), MAX_READ))
+        )
+        if total
+        else None,
         stacked_bars(_by_day(bars, selection.interval)) if bars else None,
         "checks",
     )
 
 
+def _latest_first(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        -row["hour"].timestamp(),
+        row["stage"],
+        row["block"],
+        row["check"],
+        row["column"] or "",
+        row["file"] or "",
+    )
+
+
 def _rejected(selection: Selection) -> Section:
-    """Return the number of rejected lines, and the last ones of each reason."""
-    of = _of(selection.interval)
+    """Return the number of rejected lines of published hours, and the last ones of each reason."""
+    of = in_hours_sql(selection.hours(SOURCE_STAGE, EVENTS, "rejected"))
     sums = selection.ask(
         "rejected", f"SELECT hour, reason, count(*) AS lines FROM t WHERE {of} GROUP BY hour, reason"
     )
-    sums.sort(key=lambda row: (row["hour"], row["reason"]))
-    place = "row_number() OVER (PARTITION BY reason ORDER BY hour DESC, source_id, source_line)"
-    # A line may have megabytes.
-    start = f'substr(raw, 1, {MAX_TEXT + 1}) AS raw, substr(detail, 1, {MAX_TEXT + 1}) AS detail, "column"'
-    samples = selection.ask(
-        "rejected",
-        f"SELECT reason, hour, source_line, lines, {start} FROM "
-        f"(SELECT *, {place} AS place, count(*) OVER (PARTITION BY reason) AS lines FROM t WHERE {of}) "
-        f"WHERE place <= {SAMPLES} ORDER BY lines DESC, reason, place LIMIT {MAX_ROWS}",
-    )
-    total = sum(row["lines"] for row in sums)
+    bars = Counter[tuple[datetime, str]]()
+    hours: dict[str, list[tuple[datetime, int]]] = {}
+    for row in sorted(sums, key=lambda row: (row["hour"], row["reason"])):
+        bars[row["hour"], row["reason"]] = row["lines"]
+        hours.setdefault(row["reason"], []).append((row["hour"], row["lines"]))
+    total = sum(bars.values())
+    reasons = sorted(hours, key=lambda reason: (-sum(lines for _, lines in hours[reason]), reason))
     columns = ["reason", "lines", "hour", "source_line", "column", "detail", "raw"]
-    bars = _by_day(_bars((row["hour"], row["reason"], row["lines"]) for row in sums), selection.interval)
+    samples: list[Cells] = []
+    for reason in reasons[: MAX_ROWS // SAMPLES]:
+        lines = sum(lines for _, lines in hours[reason])
+        for row in _samples(selection, reason, hours[reason]):
+            samples.append((reason, lines, *(row[column] for column in columns[2:])))
+    more = (
+        f" Only the {MAX_ROWS // SAMPLES} most frequent reasons are listed."
+        if len(reasons) > MAX_ROWS // SAMPLES
+        else ""
+    )
     return Section(
         "Rejected lines",
         f"{counted(total, 'line')} of the files of these hours became no event. The last {SAMPLES} of each "
-        "reason:"
+        f"reason:{more}"
         if total
         else "Every line of the files of these hours became an event.",
-        DataTable.of(columns, ([row[column] for column in columns] for row in samples)) if samples else None,
-        stacked_bars(bars) if total else None,
+        DataTable.of(columns, samples) if samples else None,
+        stacked_bars(_by_day(bars, selection.interval)) if total else None,
         "rejected",
+    )
+
+
+def _samples(selection: Selection, reason: str, hours: list[tuple[datetime, int]]) -> list[dict[str, Any]]:
+    """Return the last rejected lines of a reason; only the hours that have them are read."""
+    read, lines = list[datetime](), 0
+    for hour, count in reversed(hours):
+        if lines >= SAMPLES:
+            break
+        read.append(hour)
+        lines += count
+    # A line may have megabytes.
+    texts = f"substr(raw, 1, {CUT}) AS raw, substr(detail, 1, {CUT}) AS detail"
+    return selection.ask(
+        "rejected",
+        f'SELECT hour, source_line, "column", {texts} FROM (SELECT * FROM t WHERE {in_hours_sql(read)} AND '
+        f"reason = {literal(reason)} ORDER BY hour DESC, source_id, source_line LIMIT {SAMPLES})",
     )
 
 
 def _work(selection: Selection) -> Section:
     """Return the last runs over the hours, with the counters that have a bound."""
+    columns = ["stage", "from", "to", "trigger", "finished_at", "rows_read", "rows_out"]
+    of = f'"from" < {instant(selection.interval.end)} AND "to" > {instant(selection.interval.start)}'
+    counters = ["phase_seconds", "counters", "counter_limits"]
+    names = ", ".join(map(sql_name, [*columns, *counters]))
+    skipped = (selection.page - 1) * MAX_ROWS
     rows = selection.ask(
         "runs",
-        f'SELECT * FROM t WHERE "from" < {instant(selection.interval.end)} AND "to" > '
-        f"{instant(selection.interval.start)} ORDER BY finished_at DESC LIMIT {MAX_ROWS}",
+        f"SELECT {names} FROM t WHERE {of} ORDER BY finished_at DESC, run_id "
+        f"LIMIT {MAX_ROWS} OFFSET {skipped}",
     )
-    columns = ["stage", "from", "to", "trigger", "finished_at", "rows_read", "rows_out"]
-    cells = [[*(row[column] for column in columns), *_costs(row)] for row in rows]
+    (total,) = [
+        row["total"] for row in selection.ask("runs", f"SELECT count(*) AS total FROM t WHERE {of}")
+    ] or [0]
+    cells = [(*(row[column] for column in columns), *_costs(row)) for row in rows]
     return Section(
         "Runs",
-        f"The last {counted(len(cells), 'run')} over these hours." if cells else "No run over these hours.",
-        DataTable.of([*columns, "seconds", "work of its bound"], cells) if cells else None,
+        f"{counted(total, 'run')} over these hours, the last first." if total else "No run over these hours.",
+        DataTable.of([*columns, "seconds", "work of its bound"], cells, total, 1 + skipped)
+        if total
+        else None,
         None,
         "runs",
     )
@@ -126,18 +192,11 @@ def _costs(run: Mapping[str, Any]) -> tuple[float | None, str]:
     return dict(run["phase_seconds"] or ()).get("total"), ", ".join(bounds)
 
 
-def _bars(rows: Any) -> dict[tuple[datetime, str], int]:
-    bars: dict[tuple[datetime, str], int] = {}
-    for hour, series, count in rows:
-        bars[hour, series] = bars.get((hour, series), 0) + count
-    return bars
-
-
-def _by_day(bars: dict[tuple[datetime, str], int], interval: Interval) -> Iterator[dict[str, Any]]:
+def _by_day(bars: Mapping[tuple[datetime, str], int], interval: Interval) -> Iterator[dict[str, Any]]:
     """Yield the rows of `stacked_bars`: of hours, or of days if there are too many hours."""
     length = HOUR if len(interval) <= BARS else 24 * HOUR
-    sums = _bars(
-        (hour if length == HOUR else hour.replace(hour=0), series, n) for (hour, series), n in bars.items()
-    )
+    sums = Counter[tuple[datetime, str]]()
+    for (hour, series), count in bars.items():
+        sums[hour if length == HOUR else hour.replace(hour=0), series] += count
     for (start, series), value in sums.items():
         yield {"start": millis(start), "end": millis(start + length), "value": value, "series": label(series)}

@@ -1,6 +1,7 @@
 """HTML of a view: templates that escape every value, and charts as static SVG. No script, no other host."""
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -15,6 +16,7 @@ from transom.charts.section import MAX_TEXT
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
+from transom.views.events import CUT
 
 _AXIS = {
     "labelColor": "currentColor", "titleColor": "currentColor", "gridColor": "var(--line)",
@@ -49,21 +51,40 @@ def render(template: str, **values: object) -> str:
 
 
 def svg(spec: Mapping[str, Any]) -> Markup:
-    """Return a chart as SVG for a part of a page."""
-    return Markup(_svg(json.dumps({**spec, "config": CONFIG})))
+    """Return a chart as SVG for a part of a page; if it cannot be drawn, a sentence that says so."""
+    try:
+        return Markup(_svg(json.dumps(_finite({**spec, "config": CONFIG}), allow_nan=False)))
+    except ValueError:
+        # One chart must not take the page.
+        return Markup('<p class="note">The chart cannot be drawn; the table has its figures.</p>')
 
 
-def shown(value: object) -> str:
+def _finite(value: Any) -> Any:
+    """Return a specification in which null replaces numbers that JSON lacks, such as NaN."""
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_finite, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_text(value: object) -> str:
     """Return a value as text for a page: printable characters, cut to `MAX_TEXT`."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        return f"{plain(value[:MAX_TEXT])}... ({len(value):,} characters)"
-    return plain(value)
+        # A key may be a number, and must be found as it is shown.
+        return str(value)
+    if isinstance(value, float | datetime):
+        return plain(value)
+    text = str(value)
+    if len(text) > MAX_TEXT:
+        return (
+            f"{plain(text[:MAX_TEXT])}... ({'at least ' if len(text) == CUT else ''}{len(text):,} characters)"
+        )
+    return plain(text)
 
 
 def style() -> Markup:
@@ -82,7 +103,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"shown": shown, "svg": svg, "hour": format_hour}
+    environment.filters |= {"as_text": as_text, "svg": svg, "hour": format_hour}
     environment.globals["counted"] = counted
     environment.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
     environment.tests["time"] = lambda value: isinstance(value, datetime)

@@ -1,9 +1,12 @@
-"""The results of a feature as sections of a page."""
+"""The results of features as sections of a page."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from transom.charts.section import Section
 from transom.core.intervals import Interval
+from transom.engine.selection import Selection
+from transom.storage.tables import LakeError
 from transom.views.open_stream import OpenStream
 
 
@@ -24,5 +27,31 @@ def sections_of(
         interval: the hours. Default: as of `OpenStream.interval_of`.
         key: the text of each column of a key. Default: all keys.
         page: the page of each table, from 1, of `MAX_ROWS` rows.
+
+    Raises:
+        ValueError: as of `OpenStream.key_of`.
     """
-    raise NotImplementedError
+    interval = interval or opened.interval_of(None, None)[0]
+    return opened.consistent(
+        interval, key or {}, page, lambda selection: sections(selection, feature, block)
+    )[0]
+
+
+def sections(selection: Selection, feature: str | None = None, block: str | None = None) -> list[Section]:
+    """Return a section for each block that has the selected key; arguments as of `sections_of`."""
+    stream, found = selection.stream, list[Section]()
+    for of in stream.features:
+        view = of.view if feature in (None, of.name) else None
+        for name in stream.blocks(of.block) if view is not None else ():
+            if view is None or block not in (None, name):
+                continue
+            if not selection.key.keys() <= {*of.subject(stream, name)}:
+                continue
+            try:
+                part = view(selection, name)
+            except LakeError as error:
+                # Damage of one table must not take the whole page.
+                part = Section(name, f"{error}.", subject=name)
+            coverage = selection.coverage(of.name, name, of.outlets)
+            found.append(replace(part, feature=of.name, note=f"{part.note} {coverage}"))
+    return found

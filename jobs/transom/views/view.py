@@ -4,36 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
-from transom.api import Results, read
-from transom.app.definitions import definitions_of
-from transom.app.freshness import snapshot_of
-from transom.charts.section import MAX_ROWS, DataTable, Section
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour
+from transom.charts.section import Section
+from transom.core.intervals import Interval, format_hour
 from transom.core.partitions import SOURCE_STAGE
-from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import Finding
 from transom.findings.store import select_findings
-from transom.ledger.ledger import Ledger
-from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
-from transom.spec.external_source import EVENTS
-from transom.storage.tables import LakeError
 from transom.stream import Stream
-from transom.views import quality
-from transom.views.hours import DAY, HourGrid, hours
-from transom.views.open_stream import NothingToView
+from transom.views import events, quality
+from transom.views.hours import HourGrid, hours
+from transom.views.open_stream import NothingToView, OpenStream
 from transom.views.render import render
+from transom.views.results import sections
+
+__all__ = ["NothingToView", "View", "parse_key", "view_of"]
 
 MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
 """The maximum number of findings: in total, and per kind and block."""
-LATEST = 31 * DAY
-"""The length of the interval if none is given: the last requested hours."""
-LONGEST = 3660 * DAY
-"""The length of an interval above which a view shows only the requested hours."""
-ATTEMPTS = 3
-"""How often a view is read again if a run publishes meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -103,24 +92,31 @@ def view_of(
 
     Raises:
         NothingToView: no run of the stream is in the lake.
-        ValueError: as of `parse_key`.
+        ValueError: as of `parse_key` and `OpenStream.key_of`.
         SpecificationError: the stream file is invalid.
     """
-    results = read(lake, stream)
-    of_key = parse_key(results.stream, key) if isinstance(key, str) else dict(key or {})
-    ledger = _ledger(results)
-    before, notices = _snapshot(results, ledger)
-    chosen = _latest(results, before) if interval is None else _clamped(interval, before)
-    if interval is None and chosen.start != _first(before):
-        notices.append("The last 31 days of the requested hours.")
-    for _ in range(ATTEMPTS):
-        view = _view(results, before, chosen, of_key, list(notices))
-        after = ledger.snapshot()
-        if _states(before, chosen) == _states(after, chosen):
-            return view
-        before, notices = _snapshot(results, ledger)
-    view.notices.append("A run is publishing hours of this page: its parts may be of different states.")
-    return view
+    opened = OpenStream(lake, stream)
+    of_key = parse_key(opened.stream, key) if isinstance(key, str) else dict(key or {})
+    start, end = (None, None) if interval is None else (interval.start, interval.end)
+    chosen, notices = opened.interval_of(start, end)
+    view, more = opened.consistent(chosen, of_key, 1, lambda selection: _view(opened, selection))
+    if not any(hour in chosen for hour in opened.snapshot().required_hours):
+        notices.append(f"No run has requested an hour of {chosen}.")
+    return replace(view, notices=[*notices, *more])
+
+
+def _view(opened: OpenStream, selection: Selection) -> View:
+    stream, interval, key = opened.stream, selection.interval, selection.key
+    freshness = opened.freshness(selection.snapshot)
+    selection = replace(selection, stale={stage: freshness.stale(stage) for stage in stream.stages})
+    findings, more = select_findings(
+        opened.tables.root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval, key
+    )
+    results = sections(selection)
+    if key:
+        results.append(events.of_key(selection))
+    grid = hours(stream, selection.snapshot, freshness, interval)
+    return View(stream, interval, key, findings, more, grid, results, quality.sections(selection))
 
 
 def parse_key(stream: Stream, text: str) -> dict[str, str]:
@@ -143,81 +139,3 @@ def parse_key(stream: Stream, text: str) -> dict[str, str]:
         return {stream.key[0]: text}
     hint = did_you_mean(parts[0][0], known)
     raise ValueError(f"key: must be COLUMN=VALUE with a column of {stream.name}; got {text!r}{hint}")
-
-
-def _view(
-    results: Results, snapshot: LedgerSnapshot, interval: Interval, key: Mapping[str, str], notices: list[str]
-) -> View:
-    stream = results.stream
-    stages = definitions_of(stream).values()
-    declared = {step.table.name: step.table for stage in stages for step in stage.steps}
-    selection = Selection(results.root, stream, snapshot, interval, key, declared)
-    findings, more = select_findings(results.root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval, key)
-    sections: list[Section] = []
-    for feature in stream.features:
-        if feature.view is not None and stream.blocks(feature.block):
-            sections += (replace(part, feature=feature.name) for part in feature.view(selection))
-    if key:
-        sections.append(_events(selection))
-    if not any(hour in interval for hour in snapshot.required_hours):
-        notices.append(f"No run has requested an hour of {interval}.")
-    of_hours = hours(stream, snapshot, results.freshness(snapshot), interval)
-    return View(
-        stream, interval, key, findings, more, of_hours, sections, list(quality.sections(selection)), notices
-    )
-
-
-def _events(selection: Selection) -> Section:
-    """Return the last events of the selected key."""
-    hours_of = selection.hours(SOURCE_STAGE, EVENTS, EVENTS)
-    rows, total = selection.select(
-        EVENTS, hours_of, order="event_time DESC, source_id, source_line", limit=MAX_ROWS
-    )
-    columns = [name for name in (rows[0] if rows else ()) if name != "hour" and not name.startswith("__")]
-    return Section(
-        "Events of the key",
-        f"{counted(total, 'event')}, the last first." if rows else "No event in these hours.",
-        DataTable.of(columns, ([row[column] for column in columns] for row in rows), total) if rows else None,
-        None,
-        EVENTS,
-    )
-
-
-def _ledger(results: Results) -> Ledger:
-    from deltalake import DeltaTable
-
-    if not DeltaTable.is_deltatable(f"{results.root}/ledger"):
-        raise NothingToView(f"no run of {results.stream.name} is in this lake: {results.root}")
-    return Ledger(results.root, create=False)
-
-
-def _snapshot(results: Results, ledger: Ledger) -> tuple[LedgerSnapshot, list[str]]:
-    try:
-        return snapshot_of(results.stream, ledger), []
-    except LakeError as error:
-        return ledger.snapshot(), [f"Waits: {error}."]
-
-
-def _first(snapshot: LedgerSnapshot) -> object:
-    return min((hour for hour in snapshot.required_hours if hour != UNKNOWN_HOUR), default=None)
-
-
-def _latest(results: Results, snapshot: LedgerSnapshot) -> Interval:
-    required = sorted(hour for hour in snapshot.required_hours if hour != UNKNOWN_HOUR)
-    if not required:
-        raise NothingToView(f"no run has requested an hour of {results.stream.name}: {results.root}")
-    last = Interval.of_hour(required[-1])
-    return Interval(max(required[0], last.end - LATEST), last.end)
-
-
-def _clamped(interval: Interval, snapshot: LedgerSnapshot) -> Interval:
-    """Return an interval; only its requested hours if it is too long."""
-    if interval.end - interval.start <= LONGEST:
-        return interval
-    required = [hour for hour in snapshot.required_hours if hour in interval and hour != UNKNOWN_HOUR]
-    return Interval(min(required), max(required) + HOUR) if required else Interval.of_hour(UNKNOWN_HOUR)
-
-
-def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:
-    """Return what a run changes when it publishes."""
-    return {partition: (state.status, state.run_id) for partition, state in snapshot.within(interval)}

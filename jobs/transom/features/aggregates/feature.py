@@ -43,7 +43,7 @@ FEATURE: Feature[Stream] = Feature(
         "horizons": "transom.features.aggregates.queries:horizons",
     },
     render=lazy("transom.features.aggregates.render:print_aggregates"),
-    view=lazy("transom.features.aggregates.view:sections"),
+    view=lazy("transom.features.aggregates.view:section"),
     input_table="granules",
     row_types=lambda stream, block: aggregate_types(stream, block) if sound(stream, block) else None,
     optional_keys={"aggregates": ("fit", "aging")},

@@ -2,6 +2,7 @@
 
 from transom.features.fills import built_in_checks, describe, fingerprints, input_columns, validate
 from transom.features.fills.spec import Fill
+from transom.features.frames import input_columns as frame_columns
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
@@ -25,6 +26,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.fills.render:print_fills"),
-    view=lazy("transom.features.fills.view:sections"),
+    view=lazy("transom.features.fills.view:section"),
+    subject=lambda stream, block: frame_columns.key(stream, stream.blocks(Fill)[block].frame),
     inherits=lambda block: frozenset(),
 )

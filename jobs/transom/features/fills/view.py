@@ -1,14 +1,13 @@
 """The view of fills: the rows that fill the longest frames, with those of the history before them."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
-from transom.charts.section import DataTable, Section
-from transom.charts.specs import grouped_bars, label
+from transom.charts.section import Cells, DataTable, Section
+from transom.charts.specs import grouped_bars, labels
 from transom.core.durations import format_duration_long
 from transom.core.terminal import counted
-from transom.engine.selection import Selection
+from transom.engine.selection import Row, Selection
 from transom.features.fills.spec import Fill
 from transom.features.frames import input_columns as frame_columns
 from transom.findings.text import key_text
@@ -17,48 +16,50 @@ from transom.storage.tables import literal
 FRAMES = 10
 """The number of frames in a chart."""
 TO_THE_SECOND = "%Y-%m-%d %H:%M:%S"
-"""The format of times in labels: frames of a key that start in the same minute have their own bars."""
+"""The format of times in labels."""
+LAST_REPORT = "hour DESC, fragment DESC"
 
 
-def sections(selection: Selection) -> Iterator[Section]:
-    """Yield a section for each block that has the selected key."""
-    for name, fill in selection.stream.blocks(Fill).items():
-        key = frame_columns.key(selection.stream, fill.frame)
-        if selection.has_key(key):
-            yield _section(selection, name, fill, key)
-
-
-def _section(selection: Selection, name: str, fill: Fill, key: tuple[str, ...]) -> Section:
-    frames, total = selection.rows(
-        "frames", fill.frame, "frames", each="frame_id", best="hour DESC, fragment DESC",
-        order="length_s DESC, start_time, frame_id", limit=FRAMES,
+def section(selection: Selection, name: str) -> Section:
+    """Return the section of a block."""
+    fill = selection.stream.blocks(Fill)[name]
+    key = frame_columns.key(selection.stream, fill.frame)
+    of_frames = selection.query(
+        "frames", fill.frame, "frames", ["frame_id", "start_time", *key], each="frame_id", best=LAST_REPORT,
+        order="length_s DESC, start_time, frame_id",
     )  # fmt: skip
-    ids = ", ".join(literal(frame["frame_id"]) for frame in frames)
-    rows, _ = selection.rows(
-        "fills", name, "fills", where=f"frame_id IN ({ids})" if ids else "FALSE",
-        each="frame_id, shift_s", best="hour DESC, fragment DESC", order="shift_s NULLS LAST, start_time",
+    frames = of_frames.page(FRAMES)
+    total = of_frames.count() if len(frames) == FRAMES else len(frames)
+    columns = ["start_time", "end_time", "rows_matched", *fill.measures, "coverage", "state"]
+    of_all = selection.query(
+        "fills", name, "fills", [*key, "frame_id", "shift_s", *columns], each="frame_id, shift_s",
+        best=LAST_REPORT, order="frame_id, shift_s NULLS LAST",
     )  # fmt: skip
-    names = {
-        frame["frame_id"]: label(
-            f"{frame['start_time']:{TO_THE_SECOND}} {key_text(key, frame) or ''}".strip()
-        )
-        for frame in frames
-    }
-    rows.sort(key=lambda row: [*names].index(row["frame_id"]))
+    named = labels(
+        {
+            frame["frame_id"]: f"{frame['start_time']:{TO_THE_SECOND}} {key_text(key, frame) or ''}".strip()
+            for frame in frames
+        }
+    )
+    ids = ", ".join(map(literal, named)) or "''"
+    rows = replace(of_all, where=f"frame_id IN ({ids})").rows()
+    places = {frame_id: place for place, frame_id in enumerate(named)}
+    rows.sort(key=lambda row: places[row["frame_id"]])
     bars = [
-        {"label": names[row["frame_id"]], "value": row[m], "series": _shift(fill, row), "panel": m}
+        {"label": named[row["frame_id"]], "value": row[m], "series": _shift(fill, row), "panel": m}
         for m in fill.measures
         for row in rows
         if row[m] is not None
     ]
-    columns = [*key, "start_time", "end_time", "rows_matched", *fill.measures, "coverage", "state"]
-    cells = (
-        [names[row["frame_id"]], _shift(fill, row), *(row[column] for column in columns)] for row in rows
-    )
+
+    def cells(row: Row) -> Cells:
+        frame = named.get(row["frame_id"], row["frame_id"])
+        return frame, _shift(fill, row), *(row[column] for column in (*key, *columns))
+
     note = (
         f"The longest {len(frames)} of {counted(total, 'frame')} of {fill.frame}, with "
         f"{fill.source.called} of the same time or before. Exact where coverage is 1: the share of the "
-        "interval that is published."
+        f"interval that is published.{of_all.limit_note}"
     )
     if not rows:
         note = "No frame is filled in these hours."
@@ -67,13 +68,15 @@ def _section(selection: Selection, name: str, fill: Fill, key: tuple[str, ...]) 
     return Section(
         f"{name}: what fills {fill.frame}",
         note,
-        DataTable.of(["frame", "shift", *columns], cells),
+        DataTable.of(
+            ["frame", "shift", *key, *columns], map(cells, rows), download=lambda: map(cells, of_all.stream())
+        ),
         grouped_bars(bars) if bars else None,
         name,
     )
 
 
-def _shift(fill: Fill, row: dict[str, Any]) -> str:
+def _shift(fill: Fill, row: Row) -> str:
     """Return how long before the frame the rows of a fill were."""
     if row["shift_s"] is None:
         return f"{fill.combine} of all"

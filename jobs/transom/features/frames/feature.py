@@ -36,7 +36,7 @@ FEATURE: Feature[Stream] = Feature(
     findings="transom.features.frames.findings:SOURCE",
     subject=input_columns.key,
     render=lazy("transom.features.frames.render:print_frames"),
-    view=lazy("transom.features.frames.view:sections"),
+    view=lazy("transom.features.frames.view:section"),
     input_table="frames",
     # Frames over an aggregation have its key, and `where` is their own.
     inherits=lambda block: frozenset() if "source" in block else frozenset(("key",)),

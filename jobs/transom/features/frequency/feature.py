@@ -36,7 +36,7 @@ FEATURE: Feature[Stream] = Feature(
         "sketch": "transom.features.frequency.queries:sketch",
     },
     render=lazy("transom.features.frequency.render:print_frequencies"),
-    view=lazy("transom.features.frequency.view:sections"),
+    view=lazy("transom.features.frequency.view:section"),
     audit=lazy("transom.features.frequency.audit:audit"),
     inherits=lambda block: frozenset(("where",)),
     optional_keys={"cells": ("splitter",), "frequencies": ("splitter",)},

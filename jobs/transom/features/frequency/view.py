@@ -1,67 +1,74 @@
-"""The view of frequent items: the estimates of the last report with their bounds."""
+"""The view of frequent items: the estimates of the last report with their bounds, or those of an item."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 
-from transom.charts.section import DataTable, Section
-from transom.charts.specs import bounds, label
+from transom.charts.section import Section, thin
+from transom.charts.specs import bounds, labels, millis, panels
 from transom.core.durations import format_duration
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
-from transom.engine.selection import Selection
+from transom.engine.selection import Query, Selection
 from transom.features.frequency.spec import Frequency
 from transom.findings.text import key_text
+from transom.storage.tables import instant
 
-ITEMS = 25
-"""The maximum number of items in a chart."""
-MAX_REPORT = 20_000
-"""More than the rows of one report: `top` is at most 10,000, and there are a few watched items."""
-
-
-def sections(selection: Selection) -> Iterator[Section]:
-    """Yield a section for each block that has the selected key."""
-    for name, block in selection.stream.blocks(Frequency).items():
-        if selection.has_key(block.item):
-            yield _section(selection, name, block)
+ITEMS, POINTS = 25, 750
+"""The maximum number of items in a chart, and of reports of one item."""
+BOUNDS = ("high", "estimate", "low")
+COUNTED = "The count is between low and high; estimate is that of the sketch."
 
 
-def _section(selection: Selection, name: str, block: Frequency) -> Section:
+def section(selection: Selection, name: str) -> Section:
+    """Return the section of a block."""
+    block = selection.stream.blocks(Frequency)[name]
     columns = ["rank", *block.item, "estimate", "low", "high", "watched", "change", "since"]
-    title = f"{name}: most frequent {', '.join(block.item)}"
-    if selection.key:
-        columns.insert(0, "window_end")
-        rows, total = selection.rows("frequency", name, "frequencies", order="window_end DESC, rank")
-        note, chart = counted(total, "report"), None
-    else:
-        rows, _ = selection.rows(
-            "frequency",
-            name,
-            "frequencies",
-            where="low IS NOT NULL",
-            order="window_end DESC, rank",
-            limit=MAX_REPORT,
-        )
-        rows = [row for row in rows if row["window_end"] == rows[0]["window_end"]]
-        total, note = len(rows), "No report"
-        chart = bounds(
-            {
-                "label": label(key_text(block.item, row) or ""),
-                **{name: row[name] for name in ("low", "high", "estimate")},
-            }
-            for row in rows[:ITEMS]
-        )
-        if rows:
-            # Vanilla has no window.
-            window = "" if block.variant == "vanilla" else f"The {format_duration(block.window)} up "
-            last = rows[0]
-            note = (
-                f"{window or 'Up '}to {format_hour(last['window_end'])}: "
-                f"{counted(last['window_records'], 'record')}. An item without a row has at most "
-                f"{last['max_unreported']}"
-            )
+    query = selection.query("frequency", name, "frequencies", columns, order="window_end DESC, rank")
+    return (_of_item if set(block.item) <= selection.key.keys() else _of_last_report)(query, name, block)
+
+
+def _of_item(query: Query, name: str, block: Frequency) -> Section:
+    """Return the reports of the selected item, the last one first."""
+    query = replace(query, columns=("window_end", *query.columns))
+    rows = query.page()
+    total = query.total(rows)
+    points = [
+        {"time": millis(row["window_end"]), "value": row[bound], "series": bound, "panel": "count"}
+        for bound in BOUNDS
+        for row in thin(rows[::-1], POINTS, bound)
+    ]
     return Section(
-        title,
-        f"{note}. The count is between low and high; estimate is that of the sketch.",
-        DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),
+        f"{name}: most frequent {', '.join(block.item)}",
+        f"{counted(total, 'report')}, the last first. {COUNTED}" if rows else "No report.",
+        query.data_table(rows, total),
+        panels(points, BOUNDS) if rows else None,
+        name,
+    )
+
+
+def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
+    (last,) = query.ask("SELECT max(window_end) AS last FROM r WHERE low IS NOT NULL") or [{"last": None}]
+    columns = ("window_records", "max_unreported")
+    end = last["last"]
+    where = f"low IS NOT NULL AND window_end = {instant(end)}" if end else "FALSE"
+    query = replace(query, where=where, order="rank")
+    rows = query.page()
+    total = query.total(rows)
+    named = labels({place: key_text(block.item, row) or "" for place, row in enumerate(rows[:ITEMS])})
+    chart = bounds(
+        {"label": text, **{bound: rows[place][bound] for bound in BOUNDS}} for place, text in named.items()
+    )
+    note = "No report in these hours."
+    for report in replace(query, columns=columns).rows(limit=1):
+        # Vanilla has no window.
+        window = "Up" if block.variant == "vanilla" else f"The {format_duration(block.window)} up"
+        note = (
+            f"{window} to {format_hour(end)}: {counted(report['window_records'], 'record')}. An item without "
+            f"a row has at most {report['max_unreported']}. {COUNTED}"
+        )
+    return Section(
+        f"{name}: most frequent {', '.join(block.item)}",
+        note,
+        query.data_table(rows, total),
         chart if rows else None,
         name,
     )

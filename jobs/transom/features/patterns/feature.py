@@ -34,5 +34,6 @@ FEATURE: Feature[Stream] = Feature(
     finding_order=FindingOrder("episode", place=2, urgent=True, latest_first=True),
     counters={"records_shown": ("record shown to detectors", "records shown to detectors")},
     render=lazy("transom.features.patterns.render:print_episodes"),
-    view=lazy("transom.features.patterns.view:sections"),
+    view=lazy("transom.features.patterns.view:section"),
+    records=lazy("transom.features.patterns.view:records"),
 )

@@ -1,13 +1,14 @@
 """The view of patterns: episodes as bars on a time axis, with the steps of their matches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
-from transom.charts.section import DataTable, Section
-from transom.charts.specs import label, millis, spans
+from transom.charts.section import Section
+from transom.charts.specs import labels, millis, spans
 from transom.core.intervals import MICROSECOND
 from transom.core.terminal import counted
-from transom.engine.selection import Selection
+from transom.engine.selection import Row, Selection
 from transom.features.patterns.spec import Pattern
 from transom.findings.text import key_text
 from transom.storage.tables import instant
@@ -19,64 +20,98 @@ MATCHES = 1_000
 DETECTED = "detected"
 
 
-def sections(selection: Selection) -> Iterator[Section]:
-    """Yield a section for each block that has the selected key."""
-    for name, pattern in selection.stream.blocks(Pattern).items():
-        if selection.has_key(pattern.key):
-            yield _section(selection, name, pattern)
-
-
-def _section(selection: Selection, name: str, pattern: Pattern) -> Section:
-    rows, total = selection.rows(
-        "patterns", name, "episodes", each="episode_id", keep="state <> 'joined'",
-        order="start_time DESC, episode_id", limit=200,
-    )  # fmt: skip
-    drawn = rows[:EPISODES]
+def section(selection: Selection, name: str) -> Section:
+    """Return the section of a block."""
+    pattern = selection.stream.blocks(Pattern)[name]
     columns = [*pattern.key, "start_time", "last_time", "matches", "level", "detected_at", "state"]
-    levels = sorted({row["level"] for row in rows})
+    query = selection.query(
+        "patterns", name, "episodes", [*columns, "episode_id"], each="episode_id", keep="state <> 'joined'",
+        order="start_time DESC, episode_id",
+    )  # fmt: skip
+    rows = query.page()
+    total = query.total(rows)
+    drawn = rows[:EPISODES]
+    # Episodes of a key may start in the same second.
+    named = labels(
+        {
+            row[
+                "episode_id"
+            ]: f"{row['start_time']:%Y-%m-%d %H:%M:%S} {key_text(pattern.key, row) or ''}".strip()
+            for row in drawn
+        }
+    )
     bars = [
         {
-            "label": _label(pattern, row),
+            "label": named[row["episode_id"]],
             "start": millis(row["start_time"]),
             "end": millis(row["last_time"] + MICROSECOND),
             "state": f"level {row['level']}",
         }
         for row in drawn
     ]
-    chart = spans(bars, [f"level {level}" for level in levels], _steps(selection, name, pattern, drawn))
+    levels = sorted({row["level"] for row in drawn})
+    matches = _matches(selection, name, pattern, drawn)
+    points = _points(pattern, drawn, matches, named)
+    cut = " The earliest matches of these episodes have no points." if len(matches) == MATCHES else ""
     return Section(
         f"{name}: episodes",
         f"{counted(total, 'episode')}, the latest first; {len(drawn)} in the chart. Points are the steps of "
         f"at most {MATCHES:,} matches, the latest, and the end of the window that detected the first. A "
-        "partial episode is open at the end of these hours. Exact."
+        f"partial episode is open at the end of these hours. Exact.{cut}{query.limit_note}"
         if rows
         else "No episode in these hours.",
-        DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),
-        chart if bars else None,
+        query.data_table(rows, total, lambda row: tuple(row[column] for column in columns), columns),
+        spans(bars, [f"level {level}" for level in levels], points) if bars else None,
         name,
     )
 
 
-def _label(pattern: Pattern, row: dict[str, Any]) -> str:
-    return label(f"{row['start_time']:%Y-%m-%d %H:%M:%S} {key_text(pattern.key, row) or ''}".strip())
+def records(
+    selection: Selection, name: str, start: datetime, end: datetime, limit: int
+) -> dict[str, list[int]]:
+    """Return the first records of the matches of the selected key in a period: the lines of each source.
+
+    Args:
+        selection: the hours that reported the matches, and the key.
+        name: the block.
+        start: the start of the period.
+        end: its end, exclusive.
+        limit: the maximum number of records.
+    """
+    query = selection.query(
+        "patterns", name, "matches", ["records"], order="first_time, match_id",
+        where=f"first_time >= {instant(start)} AND last_time < {instant(end)}",
+    )  # fmt: skip
+    found = (record for row in query.rows(limit) for record in row["records"] or ())
+    lines: dict[str, list[int]] = {}
+    first = sorted({(row["event_time"], row["source_id"], row["source_line"]) for row in found})[:limit]
+    for _, source, line in first:
+        lines.setdefault(source, []).append(line)
+    return lines
 
 
-def _steps(
-    selection: Selection, name: str, pattern: Pattern, episodes: list[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the points of the steps of some episodes, and of their detection."""
+def _matches(selection: Selection, name: str, pattern: Pattern, episodes: Sequence[Row]) -> list[Row]:
+    """Return the latest matches of the keys of some episodes."""
     if not episodes:
-        return
+        return []
     of_keys = " OR ".join({selection.equals(pattern.key, row): None for row in episodes})
     first = min(row["start_time"] for row in episodes)
-    matches, _ = selection.rows(
-        "patterns", name, "matches", where=f"first_time >= {instant(first)} AND ({of_keys})",
-        order="first_time DESC, match_id", limit=MATCHES,
+    query = selection.query(
+        "patterns", name, "matches", [*pattern.key, "first_time", "last_time", "steps"],
+        where=f"first_time >= {instant(first)} AND ({of_keys})", order="first_time DESC, match_id",
     )  # fmt: skip
+    return query.rows(limit=MATCHES)
+
+
+def _points(
+    pattern: Pattern, episodes: Sequence[Row], matches: Sequence[Row], named: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the points of the steps of some episodes, and of their detection."""
     for row in episodes:
-        yield {"label": _label(pattern, row), "time": millis(row["detected_at"]), "step": DETECTED}
+        label = named[row["episode_id"]]
+        yield {"label": label, "time": millis(row["detected_at"]), "step": DETECTED}
         for match in matches:
             same = all(match[column] == row[column] for column in pattern.key)
             if same and row["start_time"] <= match["first_time"] and match["last_time"] <= row["last_time"]:
                 for step in match["steps"]:
-                    yield {"label": _label(pattern, row), "time": millis(step["time"]), "step": step["id"]}
+                    yield {"label": label, "time": millis(step["time"]), "step": step["id"]}

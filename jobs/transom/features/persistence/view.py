@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from transom.charts.section import DataTable, Section
-from transom.charts.specs import label, millis, slots
+from transom.charts.section import Section
+from transom.charts.specs import labels, millis, slots
 from transom.core.durations import format_duration
 from transom.core.terminal import counted
 from transom.engine.reader import sql_name
-from transom.engine.selection import Selection
+from transom.engine.selection import Row, Selection
 from transom.features.persistence.spec import Persistence
 from transom.findings.text import key_text
 
@@ -18,47 +18,45 @@ ITEMS, CELLS = 25, 100
 STATES = {"1": "seen", "0": "not seen", "?": "not remembered"}
 
 
-def sections(selection: Selection) -> Iterator[Section]:
-    """Yield a section for each block that has the selected key."""
-    for name, block in selection.stream.blocks(Persistence).items():
-        if selection.has_key(block.item):
-            yield _section(selection, name, block)
-
-
-def _section(selection: Selection, name: str, block: Persistence) -> Section:
+def section(selection: Selection, name: str) -> Section:
+    """Return the section of a block."""
+    block = selection.stream.blocks(Persistence)[name]
     item = ", ".join(map(sql_name, block.item))
-    rows, total = selection.rows(
-        "persistence", name, "persistent_items", each=item,
-        keep="low IS NOT NULL AND (spell_id IS NOT NULL OR watched)",
-        order=f"low DESC, high DESC, {item}", limit=200,
-    )  # fmt: skip
-    watched = ", or watched" if block.watch else ""
-    cells = [cell for row in rows[:ITEMS] for cell in _cells(block, row)]
     columns = [
         *block.item, "window_end", "low", "high", "estimate", "is_certain", "change", "since", "records",
         "gap_mean_s", "gap_cv", "slots",
     ]  # fmt: skip
+    query = selection.query(
+        "persistence", name, "persistent_items", columns, each=item,
+        keep="low IS NOT NULL AND (spell_id IS NOT NULL OR watched)",
+        order=f"low DESC, high DESC, {item}",
+    )  # fmt: skip
+    rows = query.page()
+    total = query.total(rows)
+    watched = ", or watched" if block.watch else ""
+    named = labels({place: key_text(block.item, row) or "" for place, row in enumerate(rows[:ITEMS])})
+    cells = [cell for place, text in named.items() for cell in _cells(block, rows[place], text)]
     return Section(
         f"{name}: items that come again and again",
         f"{counted(total, 'item')} of {', '.join(block.item)} in most of the slots of "
         f"{format_duration(block.slot)} of {format_duration(block.window)}{watched}, each as last reported; "
-        f"the first {min(total, ITEMS)} in the chart. The number of slots is between low and high."
+        f"{len(named)} in the chart. The number of slots is between low and high.{query.limit_note}"
         if rows
         else "No item in most of the slots in these hours.",
-        DataTable.of(columns, ([row[column] for column in columns] for row in rows), total),
+        query.data_table(rows, total),
         slots(cells, [*STATES.values()]) if cells else None,
         name,
     )
 
 
-def _cells(block: Persistence, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _cells(block: Persistence, row: Row, label: str) -> Iterator[dict[str, Any]]:
     """Yield the slots of an item; equal neighbours together, if there are many."""
-    text, item = row["slots"] or "", label(key_text(block.item, row) or "")
+    text = row["slots"] or ""
     place = 0
     apart = len(text) <= CELLS
     for state, of_state in groupby(enumerate(text), key=lambda slot: (slot[1], slot[0] if apart else None)):
         count = sum(1 for _ in of_state)
         start = row["window_end"] - (len(text) - place) * block.slot
         end = start + count * block.slot
-        yield {"label": item, "start": millis(start), "end": millis(end), "state": STATES[state[0]]}
+        yield {"label": label, "start": millis(start), "end": millis(end), "state": STATES[state[0]]}
         place += count

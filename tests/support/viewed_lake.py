@@ -61,8 +61,12 @@ class ViewedLake:
         self.uri, self.root = str(folder / "lake"), f"{folder}/lake/six"
         self.file = folder / "six.yaml"
         self.file.write_text(SIX)
-        self.stream = load(self.file)
         self.ledger = Ledger(self.root)
+        self.load()
+
+    def load(self) -> None:
+        """Read the stream file again."""
+        self.stream = load(self.file)
         self.tables = {
             step.table.name: step.table
             for stage in definitions_of(self.stream).values()

@@ -77,15 +77,16 @@ class Selection:
             block: the block.
             tables: its tables; the one with the fewest published hours counts.
         """
-        known = [(stage, block, table) for table in tables if (stage, block, table) in self.snapshot.names]
-        states = [self.snapshot.count_statuses(table, self.interval) for table in known]
-        counts = min(states, key=lambda of: (of.get("published", 0), -len(of)), default={})
+        names = self.snapshot.names
+        known = [key for table in tables if (key := (stage, block, table)) in names] or [(stage, block, "")]
+        states = [self.snapshot.count_statuses(key, self.interval) for key in known]
+        counts = min(states, key=lambda of: of.get("published", 0))
         total, published = sum(counts.values()), counts.get("published", 0)
         stale = sum(hour in self.interval for hour in self.stale.get(stage, ()))
         requested = counted(total, "requested hour")
         more = f" {stale} of them are stale." if stale else ""
         if not total:
-            return "No hour of this interval is computed."
+            return "No hour of this interval is requested."
         if total == published:
             return f"{f'All {requested} are' if total > 1 else f'The {requested} is'} published.{more}"
         others = (f"{counts[name]} {text}" for name, text in STATUSES.items() if name in counts)

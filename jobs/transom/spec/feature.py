@@ -91,7 +91,7 @@ class Feature(Generic[S]):
         render: prints the first rows of its results for `transom try`; of the stream and its folder.
         view: the section of a block on the stream's page, `charts.section.Section`; of an
             `engine.selection.Selection` and the name of the block.
-        records: the records behind a finding, lines by source; of an `engine.selection.Selection`, the
+        records: the records of a finding, lines by source; of an `engine.selection.Selection`, the
             block, start and end of the finding, and the maximum number. None: those of its key.
         summary: one line about a block, for `transom check`.
         facts: one line about a block, for the DAG's page.

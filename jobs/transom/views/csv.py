@@ -19,7 +19,7 @@ def lines(table: DataTable) -> Iterator[str]:
 
     A spreadsheet takes a text that begins with one of `FORMULA` as a formula. Such a text gets a leading `'`.
     Numbers stay numbers. Characters that are not printable are escaped, as on a page. If the table has more
-    than `MAX_READ` rows, the last line says so.
+    than `MAX_READ` rows, a last line has the number of all.
     """
     yield _line(map(_cell, table.columns))
     count = 0

@@ -35,7 +35,7 @@ class FindingDetail:
         finding: the finding.
         withdrawal: why it was withdrawn; None if it is true.
         key: the text of each column of its key or item; empty if it is about none.
-        raw: the raw lines behind it, or the failing rows of its check; without a table if there are none.
+        raw: its raw lines, or the failing rows of its check; without a table if there are none.
         others: other findings of its key, the worst first.
         more_others: how many of them are not in `others`.
     """
@@ -89,7 +89,7 @@ def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
 
 
 def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Section:
-    """Return the raw lines behind a finding."""
+    """Return the raw lines of a finding."""
     start, end = finding.start_time, finding.end_time
     if finding.kind in KINDS:
         interval = Interval.of_hour(UNKNOWN_HOUR)
@@ -103,7 +103,7 @@ def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Sectio
         or feature is None
         or finding.block not in opened.stream.blocks(feature.block)
     ):
-        return Section(RAW, "No single line is behind this finding.", subject="raw")
+        return Section(RAW, "This finding is about no single line.", subject="raw")
     if finding.item is not None:
         # A window that ends with the start of the finding begins earlier.
         start -= max((length for _, length in feature.lookback(opened.stream)), default=HOUR)
@@ -170,7 +170,7 @@ def _failing_rows(selection: Selection, finding: Finding) -> Section:
             f"ORDER BY hour, source_id, source_line LIMIT {RAW_LINES}",
         )
     if not rejected:
-        return Section(RAW, "No single line is behind this finding.", subject="raw")
+        return Section(RAW, "This finding is about no single line.", subject="raw")
     lines = [tuple(row[name] for name in columns) for row in rejected]
     note = f"The first {counted(len(lines), 'line')} of its hours that became no event."
     return Section(RAW, note, DataTable.of(columns, lines), subject="raw")

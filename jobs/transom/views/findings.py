@@ -53,7 +53,7 @@ class FindingRow:
     """A finding of a page.
 
     Attributes:
-        finding: the finding; of a withdrawn one, what its last message said.
+        finding: the finding; of a withdrawn one, as its last message describes it.
         state: its state in the interval.
         withdrawal: of a withdrawn finding, why; else None.
     """

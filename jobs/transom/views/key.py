@@ -1,4 +1,4 @@
-"""What is known of a key or an item."""
+"""All that is known of a key or an item."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from transom.views.results import sections
 
 @dataclass(frozen=True)
 class KeyView:
-    """What is known of a key or an item in an interval.
+    """All that is known of a key or an item in an interval.
 
     Attributes:
         key: the text of each of its columns.

@@ -110,7 +110,7 @@ class OpenStream:
         return known[1]
 
     def interval_of(self, start: datetime | None, end: datetime | None) -> tuple[Interval, list[str]]:
-        """Return the hours of a view, and notices if they are not those that were asked for.
+        """Return the hours of a view, and notices if they are not those of the arguments.
 
         Args:
             start: the first hour. Default: 31 days before the end.

@@ -51,12 +51,12 @@ def render(template: str, **values: object) -> str:
 
 
 def svg(spec: Mapping[str, Any]) -> Markup:
-    """Return a chart as SVG for a part of a page; if it cannot be drawn, a sentence that says so."""
+    """Return a chart as SVG for a part of a page; if it cannot be drawn, a sentence instead."""
     try:
         return Markup(_svg(json.dumps(_finite({**spec, "config": CONFIG}), allow_nan=False)))
     except ValueError:
         # One chart must not take the page.
-        return Markup('<p class="note">The chart cannot be drawn; the table has its figures.</p>')
+        return Markup('<p class="note">The chart cannot be drawn; the table has its values.</p>')
 
 
 def _finite(value: Any) -> Any:

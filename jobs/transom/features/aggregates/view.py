@@ -70,7 +70,9 @@ def section(selection: Selection, name: str) -> Section:
     ]
     return Section(
         f"{block.title or name}: {', '.join(block.measures)}",
-        f"{counted(total, 'window')} of {note}. A point is a window, at its end; a line is broken where "
+        "No window in these hours."
+        if not total
+        else f"{counted(total, 'window')} of {note}. A point is a window, at its end; a line is broken where "
         f"windows are missing. Counts and sums are exact; {_exactness(block)}.",
         table.data_table(page, total),
         panels([*points, *lines], [*series]) if points else None,

@@ -1,0 +1,105 @@
+"""Charts: no peak is lost, no line is drawn over missing hours, and no value takes the page."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.viewed_lake import ViewedLake, at, between, window
+from transom.charts.section import Section, thin
+from transom.charts.specs import labels, panels
+from transom.features.aggregates import view as aggregates
+from transom.views.open_stream import OpenStream
+from transom.views.render import svg
+from transom.views.results import sections_of
+
+
+def traffic(lake: ViewedLake) -> Section:
+    (part,) = sections_of(
+        OpenStream(lake.uri, lake.stream), "aggregates", None, between(0, 6), {"client": "a"}
+    )
+    return part
+
+
+def line(part: Section, measure: str, level: str = "1 hour every 1 hour") -> list[object]:
+    assert part.chart is not None
+    rows: list[Mapping[str, Any]] = part.chart["data"]["values"]
+    return [row["value"] for row in rows if (row["panel"], row["series"]) == (measure, level)]
+
+
+def test_part_of_a_long_line_keeps_its_smallest_and_largest_value() -> None:
+    rows = [{"n": (n * 37) % 1000 + 10, "place": n} for n in range(5_000)]
+    rows[17]["n"], rows[4_711]["n"] = -1, 9_999
+    kept = thin(rows, 100, "n")
+    assert len(kept) <= 100
+    assert rows[17] in kept
+    assert rows[4_711] in kept
+    assert [row["place"] for row in kept] == sorted(row["place"] for row in kept)
+    assert thin(rows[:100], 100, "n") == rows[:100]
+
+
+def test_part_of_a_long_line_keeps_its_first_gap() -> None:
+    rows: list[dict[str, int | None]] = [{"n": None if n % 10 == 3 else n} for n in range(100)]
+    assert [row["n"] for row in thin(rows, 4, "n")] == [0, None, 49, 50, None, 99]
+    assert [row["n"] for row in thin([{"n": None}] * 9, 2, "n")] == [None]
+
+
+def test_each_measure_keeps_its_own_peaks(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregates, "POINTS", 2)
+    sent = [5, 1, 9, 3, 4, 2]
+    lake.add("aggregates", [window(n, "a", n + 1) | {"sent": sent[n]} for n in range(6)])
+    part = traffic(lake)
+    assert (line(part, "n"), line(part, "sent")) == ([1, 6], [1, 9])
+    assert "of each line at most 2 points" in part.note
+
+
+def test_line_is_broken_where_hours_are_missing(lake: ViewedLake) -> None:
+    lake.add("aggregates", [window(n, "a", n) for n in (0, 1, 4, 5)])
+    part = traffic(lake)
+    assert line(part, "n") == [0, 1, None, 4, 5]
+    assert part.chart is not None
+    paths = re.findall(r'<path[^>]* d="(M[^"]*)"', svg(part.chart))
+    assert any(path.count("M") == 2 for path in paths)
+
+
+def test_not_a_number_does_not_take_the_page(lake: ViewedLake) -> None:
+    rows = [window(n, "a", n, level=1) | {"intercept_n": value, "slope_n": 1.0} for n, value in
+            enumerate((float("nan"), float("inf"), 1.0, 2.0))]  # fmt: skip
+    lake.add("aggregates", rows)
+    part = traffic(lake)
+    assert part.chart is not None
+    assert svg(part.chart).startswith("<svg")
+    assert part.table is not None
+    assert any(str(value) == "nan" for row in part.table.rows for value in row)
+
+
+def test_chart_that_cannot_be_drawn_is_a_sentence() -> None:
+    assert "cannot be drawn" in svg({"mark": "none such"})
+    assert svg(panels([], [])).startswith("<svg")
+
+
+def test_equal_labels_are_numbered() -> None:
+    assert labels({1: "a", 2: "b", 3: "a", 4: "a"}) == {1: "a", 2: "b", 3: "a (2)", 4: "a (3)"}
+
+
+def test_frames_and_episodes_of_one_second_have_their_own_bars(lake: ViewedLake) -> None:
+    episode = {
+        "block": "back", "client": "a", "matches": 1, "level": 0, "state": "final", "detected_at": at(2),
+        "hour": at(1), "last_time": at(2), "start_time": at(1),
+    }  # fmt: skip
+    lake.add("episodes", [episode | {"episode_id": name} for name in "ef"])
+    frame = {
+        "block": "busy", "client": "a", "missing": 0, "state": "final", "records": 1, "fragment": 1,
+        "hour": at(1), "last_time": at(2), "start_time": at(1), "length_s": 1.0,
+    }  # fmt: skip
+    lake.add("frames", [frame | {"frame_id": name} for name in "gh"])
+    fill = {"block": "before", "client": "a", "start_time": at(-2), "shift_s": 10800.0, "hour": at(1)}
+    lake.add("fills", [fill | {"fragment": 1, "frame_id": name, "sent": 1, "coverage": 1.0} for name in "gh"])
+    opened = OpenStream(lake.uri, lake.stream)
+    for feature in ("patterns", "fills"):
+        (part,) = sections_of(opened, feature)
+        assert part.chart is not None
+        layers = [part.chart, *part.chart.get("layer", ())]
+        rows = [row for layer in layers if "data" in layer for row in layer["data"]["values"]]
+        assert {row["label"] for row in rows} == {"2015-05-17 01:00:00 a", "2015-05-17 01:00:00 a (2)"}

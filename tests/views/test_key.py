@@ -1,0 +1,152 @@
+"""All that is known of a key or an item, compared with the tables."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.viewed_lake import ViewedLake, at, between, finding, window
+from transom.api import Results
+from transom.charts.section import MAX_ROWS, Section
+from transom.engine.reader import StaleDataError
+from transom.features.frequency.queries import Answer
+from transom.views.key import KeyView, key_of
+from transom.views.open_stream import OpenStream
+from transom.views.results import sections_of
+
+
+def opened(lake: ViewedLake) -> OpenStream:
+    return OpenStream(lake.uri, lake.stream)
+
+
+def part(view: KeyView, subject: str) -> Section:
+    (found,) = (section for section in view.sections if section.subject == subject)
+    return found
+
+
+def figures(section: Section) -> dict[object, object]:
+    return {} if section.table is None else {row[0]: row[1] for row in section.table.rows}
+
+
+def test_key_has_findings_results_queries_and_events(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.add("aggregates", [window(n, "a", n + 1) for n in range(6)] + [window(2, "b", 9)])
+    lake.find(finding(1, "one", key="a"), finding(2, "other", key="b"))
+    event = {"source_id": "s", "path": "/"}
+    lake.add("events", [
+        {**event, "hour": at(n), "event_time": at(n + 0.1), "client": client, "source_line": n}
+        for n, client in enumerate("abaaba")
+    ])  # fmt: skip
+    seen: list[Any] = []
+
+    def horizon(results: Results, key: Mapping[str, Any], *of: object, block: str) -> dict[str, object]:
+        seen.append((key, *of, block))
+        return {"count": 21, "complete": False}
+
+    monkeypatch.setattr("transom.features.aggregates.queries.horizon", horizon)
+    view = key_of(opened(lake), {"client": "a"}, between(0, 9))
+    assert [row.finding.title for row in view.findings.rows] == ["one"]
+    subjects = [section.subject for section in view.sections]
+    # `often` is about paths.
+    assert subjects == ["back", "traffic", "busy", "before", "regulars", "horizon-traffic", "events"]
+    # Of the requested hours: it ends with the last one.
+    assert seen == [({"client": "a"}, at(6), timedelta(hours=6), "traffic")]
+    assert figures(part(view, "horizon-traffic")) == {"count": 21, "complete": False}
+    assert "Some of its hours are incomplete." in part(view, "horizon-traffic").note
+    table = part(view, "events").table
+    assert table is not None
+    assert [row[table.columns.index("source_line")] for row in table.rows] == [5, 3, 2, 0]
+
+
+def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"block": "often", "path": "/a", "rank": 1, "window_records": 50, "max_unreported": 4}
+    counts = [
+        {**row, "hour": at(n), "window_end": at(n + 1), "estimate": n + 2, "low": n, "high": n + 3}
+        for n in (1, 4)
+    ]
+    lake.add("frequencies", [*counts, {**counts[0], "path": "/b"}])
+    lake.find(finding(1, "one", item="/a"))
+    answer = Answer(7, 6, 8, None, 50)
+    monkeypatch.setattr("transom.features.frequency.queries.frequency", lambda *_: answer)
+    view = key_of(opened(lake), {"path": "/a"}, between(0, 6))
+    assert [section.subject for section in view.sections] == ["often", "frequency-often", "events"]
+    often = part(view, "often")
+    assert often.table is not None
+    assert often.chart is not None
+    assert [row[4:6] for row in often.table.rows] == [(4, 7), (1, 4)]
+    values = {(row["series"], row["value"]) for row in often.chart["data"]["values"]}
+    assert values == {("low", 1), ("low", 4), ("high", 4), ("high", 7), ("estimate", 3), ("estimate", 6)}
+    assert figures(part(view, "frequency-often"))["estimate"] == 7
+    assert [row.finding.title for row in view.findings.rows] == ["one"]
+
+
+def test_query_that_cannot_answer_is_a_sentence(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StaleDataError("granules of 2015-05-17T03:00 are out of date")
+
+    monkeypatch.setattr("transom.features.aggregates.queries.horizon", fail)
+    horizon = part(key_of(opened(lake), {"client": "a"}, between(0, 6)), "horizon-traffic")
+    assert horizon.note == "Not known: granules of 2015-05-17T03:00 are out of date."
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ({"clint": "a"}, "key: six has no column 'clint'; nearest: client"),
+        ({"status": "many"}, "key: status must be the text of a value of type integer; got 'many'"),
+        ({"status": "9" * 5_000}, "key: status must be the text of a value of type integer"),
+    ],
+)
+def test_wrong_key_is_an_error(lake: ViewedLake, key: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        key_of(opened(lake), key, between(0, 6))
+    with pytest.raises(ValueError, match=message):
+        sections_of(opened(lake), "aggregates", None, between(0, 6), key)
+
+
+def test_numbers_and_missing_values_are_keys(lake: ViewedLake) -> None:
+    text = lake.file.read_text().replace("  traffic:\n", "  traffic:\n    key: [status]\n")
+    lake.file.write_text(text)
+    lake.load()
+    rows = [window(n, "x", n + 1) | {"status": status} for n, status in enumerate((200, 404, None))]
+    lake.add("aggregates", rows)
+    open_stream = opened(lake)
+    for text, expected in (("200", 1), ("404", 2), ("null", 3)):
+        (traffic,) = sections_of(open_stream, "aggregates", "traffic", between(0, 6), {"status": text})
+        assert traffic.table is not None
+        assert [row[traffic.table.columns.index("n")] for row in traffic.table.rows] == [expected]
+
+
+def test_tables_have_pages(lake: ViewedLake) -> None:
+    frame = {"block": "busy", "client": "a", "missing": 0, "state": "final", "records": 1, "fragment": 1}
+    frames = [
+        {
+            **frame,
+            "hour": at(1),
+            "frame_id": f"f{n}",
+            "start_time": at(1),
+            "last_time": at(2),
+            "length_s": float(n),
+        }
+        for n in range(MAX_ROWS + 50)
+    ]
+    lake.add("frames", frames)
+    open_stream, lengths = opened(lake), []
+    for page in (1, 2, 3):
+        (busy,) = sections_of(open_stream, "frames", "busy", between(0, 6), page=page)
+        assert busy.table is not None
+        lengths += [row[busy.table.columns.index("length_s")] for row in busy.table.rows]
+        assert (busy.table.first, busy.table.pages) == (1 + (page - 1) * MAX_ROWS, 2)
+        assert busy.table.total == MAX_ROWS + 50
+    assert lengths == [float(n) for n in reversed(range(MAX_ROWS + 50))]
+    (busy,) = sections_of(open_stream, "frames", "busy", between(0, 6))
+    assert busy.table is not None
+    assert len([*busy.table.all_rows]) == MAX_ROWS + 50
+
+
+def test_block_or_feature_that_does_not_exist_has_no_section(lake: ViewedLake) -> None:
+    assert sections_of(opened(lake), "aggregates", "none") == []
+    assert sections_of(opened(lake), "none", "traffic") == []
+    assert [part.subject for part in sections_of(opened(lake), "fills")] == ["before"]

@@ -1,0 +1,154 @@
+"""A stream that is open for many views: intervals, versions, threads."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.support.viewed_lake import ViewedLake, at, between, window
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.engine import selection as module
+from transom.storage.open_tables import OpenTables
+from transom.storage.tables import LakeError
+from transom.views.open_stream import NothingToView, OpenStream
+from transom.views.quality import quality_of
+from transom.views.results import sections_of
+
+
+@pytest.fixture
+def opened(lake: ViewedLake) -> OpenStream:
+    return OpenStream(lake.uri, lake.stream)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (None, None, between(0, 6)),
+        (at(2), None, between(2, 6)),
+        (None, at(3), between(0, 3)),
+        (None, at(-5), between(-6, -5)),
+        (at(-50), at(50), between(-50, 50)),
+    ],
+)
+def test_interval_without_an_end_ends_with_the_requested_hours(
+    opened: OpenStream, start: datetime | None, end: datetime | None, expected: Interval
+) -> None:
+    assert opened.interval_of(start, end) == (expected, [])
+
+
+def test_wrong_interval_is_an_error(opened: OpenStream) -> None:
+    for start, end in ((at(3), at(3)), (at(3), at(2)), (at(1.5), at(3)), (at(9), None)):
+        with pytest.raises(ValueError, match="from: must be"):
+            opened.interval_of(start, end)
+
+
+def test_cut_of_an_interval_is_a_notice(opened: OpenStream, lake: ViewedLake) -> None:
+    _, notices = opened.interval_of(at(-500_000), at(500_000))
+    assert "only [2015-05-17T00:00, 2015-05-17T06:00) is shown" in notices[0]
+    lake.publish([800])
+    interval, notices = opened.interval_of(None, None)
+    assert (interval, notices) == (between(57, 801), ["The last 31 days of the requested hours."])
+
+
+def test_stream_without_a_requested_hour(lake: ViewedLake, tmp_path: Path) -> None:
+    with pytest.raises(NothingToView):
+        OpenStream(tmp_path, lake.stream)
+    (tmp_path / "empty").mkdir()
+    empty = ViewedLake(tmp_path / "empty")
+    with pytest.raises(NothingToView, match="no run has requested"):
+        OpenStream(empty.uri, empty.stream).interval_of(None, None)
+
+
+def test_open_stream_sees_later_commits(opened: OpenStream, lake: ViewedLake) -> None:
+    def figures() -> list[object]:
+        (part,) = sections_of(opened, "aggregates", None, between(0, 9), {"client": "a"})
+        return [] if part.table is None else [row[part.table.columns.index("n")] for row in part.table.rows]
+
+    assert figures() == []
+    lake.add("aggregates", [window(2, "a", 7)])
+    assert figures() == [7]
+    lake.add("aggregates", [window(8, "a", 9)])
+    assert figures() == [7]
+    lake.publish([8])
+    assert figures() == [9, 7]
+
+
+def test_selection_reads_one_version_of_a_table(opened: OpenStream, lake: ViewedLake) -> None:
+    lake.add("aggregates", [window(2, "a", 7)])
+    query = opened.selection(between(0, 6)).query("aggregates", "traffic", "aggregates", ["n"])
+    assert query.rows() == [{"n": 7}]
+    lake.add("aggregates", [window(3, "a", 8)])
+    assert opened.selection(between(0, 6)).query("aggregates", "traffic", "aggregates", ["n"]).count() == 2
+    assert (query.rows(), query.count()) == ([{"n": 7}], 1)
+
+
+def test_several_threads_use_one_open_stream(opened: OpenStream, lake: ViewedLake) -> None:
+    def view(number: int) -> object:
+        if number % 4 == 0:
+            lake.publish([10 + number], run=f"r{number}")
+        return [part.subject for part in [*sections_of(opened), *quality_of(opened, between(0, 6))]]
+
+    lake.add("aggregates", [window(2, "a", 7)])
+    with ThreadPoolExecutor(4) as pool:
+        subjects = [*pool.map(view, range(12))]
+    assert subjects == subjects[:1] * 12
+
+
+def test_coverage_counts_the_hours_of_each_state(opened: OpenStream, lake: ViewedLake) -> None:
+    def enter(number: int, **state: str | bool) -> None:
+        values = {"status": "published", "run_id": "b"} | state
+        partition = PartitionKey("patterns", "back", "episodes", at(number))
+        lake.enter("patterns", {partition: PartitionState(**values)}, "b")  # type: ignore[arg-type]
+
+    enter(0, complete=False)
+    enter(1, status="quarantined")
+    lake.ledger.claim("patterns", [PartitionKey("patterns", "back", "episodes", at(2))], "killed")
+    (part,) = sections_of(opened, "patterns")
+    assert part.note.endswith(
+        "Of 6 requested hours: 3 published, 1 incomplete, 1 being written, 1 quarantined."
+    )
+    (part,) = sections_of(opened, "patterns", interval=between(3, 6))
+    assert part.note.endswith("All 3 requested hours are published.")
+    (part,) = sections_of(opened, "patterns", interval=between(5, 6))
+    assert part.note.endswith("The 1 requested hour is published.")
+    (part,) = sections_of(opened, "patterns", interval=between(10, 12))
+    assert part.note.endswith("No hour of this interval is requested.")
+    lake.file.write_text(lake.file.read_text().replace("  back:", "  added:"))
+    (part,) = sections_of(OpenStream(lake.uri, lake.file), "patterns")
+    assert part.note.endswith("Of 6 requested hours: 6 not computed.")
+
+
+def test_ranked_rows_are_limited_to_the_last_hours(
+    opened: OpenStream, lake: ViewedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_RANKED", 5)
+    frame = {"block": "busy", "client": "a", "missing": 0, "state": "final", "records": 1, "fragment": 1}
+    times = {"last_time": at(2), "length_s": 1.0}
+    for hour in range(4):
+        rows = [{"frame_id": f"{hour} {n}", "start_time": at(hour), "hour": at(hour)} for n in range(2)]
+        lake.add("frames", [frame | times | row for row in rows])
+    (part,) = sections_of(opened, "frames")
+    assert part.note.startswith("4 frames")
+    # The last two hours of the interval have no rows.
+    assert "Only the last 4 hours are read, as there are more than 5 rows." in part.note
+
+
+def test_section_of_a_damaged_table_has_its_error(opened: OpenStream, lake: ViewedLake) -> None:
+    lake.add("aggregates", [window(2, "a", 7, level=1)])
+    lake.add("frames", [])
+    for file in Path(lake.root, "aggregates").glob("**/*.parquet"):
+        file.unlink()
+    parts = {part.subject: part for part in sections_of(opened)}
+    assert "cannot be read" in parts["traffic"].note
+    assert parts["busy"].note.startswith("No frame")
+
+
+def test_lake_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    assert OpenTables(str(tmp_path)).pin("none") is None
+    log = tmp_path / "odd" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("{")
+    with pytest.raises(LakeError, match=r"odd cannot be read"):
+        OpenTables(str(tmp_path)).pin("odd")

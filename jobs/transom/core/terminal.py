@@ -16,4 +16,6 @@ def escape_control_chars(text: str) -> str:
     >>> print(escape_control_chars("a\tb"))
     a\tb
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)

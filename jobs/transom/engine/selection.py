@@ -21,6 +21,8 @@ MAX_READ = 100_000
 """The maximum number of rows that a view reads of a table, for a chart or a download."""
 MAX_RANKED = 1_000_000
 """The maximum number of rows among which a query finds the best of each entity: all are in memory."""
+TOTAL = "__total"
+"""The column with the number of all rows of a query."""
 STATUSES = {
     "published": "published",
     "incomplete": "incomplete",
@@ -154,9 +156,16 @@ class Query:
         """Return the rows from a place on, in their order."""
         return [row for batch in self._batches(limit, offset) for row in batch]
 
-    def page(self, limit: int = MAX_ROWS) -> list[Row]:
-        """Return the rows of the selection's page of a table."""
-        return self.rows(limit, (self.selection.page - 1) * limit)
+    def page(self, limit: int = MAX_ROWS) -> tuple[list[Row], int]:
+        """Return the rows of the selection's page of a table, and the number of all rows."""
+        offset = (self.selection.page - 1) * limit
+        # Ranked rows are in memory, and ranking them again for their number takes as long as the first time.
+        ranked = self.each is not None
+        rows = [row for batch in self._batches(limit, offset, counted=ranked) for row in batch]
+        totals = [row.pop(TOTAL) for row in rows] if ranked else []
+        if totals:
+            return rows, totals[0]
+        return rows, len(rows) if offset == 0 and len(rows) < limit else self.count()
 
     def stream(self) -> Iterator[Row]:
         """Yield the first `MAX_READ` rows, a part at a time."""
@@ -170,10 +179,6 @@ class Query:
     def count(self) -> int:
         """Return the number of rows."""
         return sum(row["total"] for row in self.ask("SELECT count(*) AS total FROM r"))
-
-    def total(self, page: Sequence[Row]) -> int:
-        """Return the number of rows, of which a page is known."""
-        return len(page) if self.selection.page == 1 and len(page) < MAX_ROWS else self.count()
 
     def data_table(
         self,
@@ -217,11 +222,12 @@ class Query:
         why = f"as there are more than {MAX_RANKED:,} rows"
         return f" Only the last {counted(len(read), 'hour')} are read, {why}."
 
-    def _batches(self, limit: int, offset: int) -> Iterator[list[Row]]:
+    def _batches(self, limit: int, offset: int, counted: bool = False) -> Iterator[list[Row]]:
         source = self._source()
         if source is not None:
             stored, rows = source
-            names = (self._cut(name, stored.columns.get(name)) for name in self.columns)
+            names = [self._cut(name, stored.columns.get(name)) for name in self.columns]
+            names += [f"count(*) OVER () AS {TOTAL}"] if counted else []
             page = f"ORDER BY {self.order} LIMIT {limit} OFFSET {offset}"
             sql = f"SELECT {', '.join(names)} FROM ({rows}) {page}"
             yield from (batch.to_pylist() for batch in stored.batches(sql))

@@ -19,8 +19,7 @@ OLDEST_FIRST = "event_time, source_id, source_line"
 def of_key(selection: Selection) -> Section:
     """Return the last events of the selected key."""
     query = events(selection)
-    rows = query.page()
-    total = query.total(rows)
+    rows, total = query.page()
     note = f"{counted(total, 'event')}, the last first. Texts are cut to {CUT:,} characters."
     coverage = selection.coverage(SOURCE_STAGE, EVENTS, [EVENTS])
     return section(

@@ -56,8 +56,7 @@ def section(selection: Selection, name: str) -> Section:
         for row in rows:
             series[named[_key(block, row)]].append(row)
         note = f"{len(top)} of {counted(number, 'key')}, with the fullest windows of {levels[widest]}"
-    page = table.page()
-    total = table.total(page)
+    page, total = table.page()
     if len(rows) == MAX_READ:
         note += f"; the last {MAX_READ:,} of them are drawn"
     if any(len(of) > POINTS for of in series.values()):

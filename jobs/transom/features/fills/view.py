@@ -28,8 +28,7 @@ def section(selection: Selection, name: str) -> Section:
         "frames", fill.frame, "frames", ["frame_id", "start_time", *key], each="frame_id", best=LAST_REPORT,
         order="length_s DESC, start_time, frame_id",
     )  # fmt: skip
-    frames = of_frames.page(FRAMES)
-    total = of_frames.count() if len(frames) == FRAMES else len(frames)
+    frames, total = of_frames.page(FRAMES)
     columns = ["start_time", "end_time", "rows_matched", *fill.measures, "coverage", "state"]
     of_all = selection.query(
         "fills", name, "fills", [*key, "frame_id", "shift_s", *columns], each="frame_id, shift_s",

@@ -25,8 +25,7 @@ def section(selection: Selection, name: str) -> Section:
         "frames", name, "frames", columns, each="frame_id", best="hour DESC, fragment DESC",
         order="length_s DESC, start_time, frame_id",
     )  # fmt: skip
-    rows = query.page()
-    total = query.total(rows)
+    rows, total = query.page()
     bars = [
         {
             "label": label(key_text(key, row) or name),

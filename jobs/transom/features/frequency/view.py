@@ -29,8 +29,7 @@ def section(selection: Selection, name: str) -> Section:
 def _of_item(query: Query, name: str, block: Frequency) -> Section:
     """Return the reports of the selected item, the last one first."""
     query = replace(query, columns=("window_end", *query.columns))
-    rows = query.page()
-    total = query.total(rows)
+    rows, total = query.page()
     points = [
         {"time": millis(row["window_end"]), "value": row[bound], "series": bound, "panel": "count"}
         for bound in BOUNDS
@@ -51,8 +50,7 @@ def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
     end = last["last"]
     where = f"low IS NOT NULL AND window_end = {instant(end)}" if end else "FALSE"
     query = replace(query, where=where, order="rank")
-    rows = query.page()
-    total = query.total(rows)
+    rows, total = query.page()
     named = labels({place: key_text(block.item, row) or "" for place, row in enumerate(rows[:ITEMS])})
     chart = bounds(
         {"label": text, **{bound: rows[place][bound] for bound in BOUNDS}} for place, text in named.items()

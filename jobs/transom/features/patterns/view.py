@@ -28,8 +28,7 @@ def section(selection: Selection, name: str) -> Section:
         "patterns", name, "episodes", [*columns, "episode_id"], each="episode_id", keep="state <> 'joined'",
         order="start_time DESC, episode_id",
     )  # fmt: skip
-    rows = query.page()
-    total = query.total(rows)
+    rows, total = query.page()
     drawn = rows[:EPISODES]
     # Episodes of a key may start in the same second.
     named = labels(

@@ -31,8 +31,7 @@ def section(selection: Selection, name: str) -> Section:
         keep="low IS NOT NULL AND (spell_id IS NOT NULL OR watched)",
         order=f"low DESC, high DESC, {item}",
     )  # fmt: skip
-    rows = query.page()
-    total = query.total(rows)
+    rows, total = query.page()
     watched = ", or watched" if block.watch else ""
     named = labels({place: key_text(block.item, row) or "" for place, row in enumerate(rows[:ITEMS])})
     cells = [cell for place, text in named.items() for cell in _cells(block, rows[place], text)]

@@ -215,6 +215,14 @@ def test_lines_of_a_check_without_failing_rows_are_the_rejected_ones(lake: Viewe
     assert [len(str(raw)) for raw in lines(found, "raw")] == [2_000]
 
 
+def test_lines_of_a_finding_without_a_key_are_those_of_its_time(lake: ViewedLake) -> None:
+    lake.find(finding(1, "x", finding_id="x"), finding(1, "y", finding_id="y", block="gone", key="a"))
+    lake.add("events", [event(0.5, "a", 1), event(1.5, "b", 2), event(1.2, "a", 3)])
+    found = detail(lake, "x")
+    assert (lines(found, "source_line"), found.raw.note) == ([3, 2], "2 lines: events in its time.")
+    assert (detail(lake, "y").raw.table, detail(lake, "y").key) == (None, {})
+
+
 def test_finding_of_a_silent_source_has_no_lines(lake: ViewedLake) -> None:
     lake.find(finding(2, "t", finding_id="s", stage="ingest", kind="source_silent", block="events"))
     assert detail(lake, "s").raw.table is None

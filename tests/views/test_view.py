@@ -238,6 +238,7 @@ def test_rejected_lines_are_counted_by_reason(lake: ViewedLake) -> None:
 def test_key_is_parsed_by_the_columns_of_the_stream(lake: ViewedLake) -> None:
     assert parse_key(lake.stream, "10.0.0.1") == {"client": "10.0.0.1"}
     assert parse_key(lake.stream, "client=a=b, path=/") == {"client": "a=b", "path": "/"}
+    assert parse_key(lake.stream, "client=a, b=c, path=/") == {"client": "a, b=c", "path": "/"}
     with pytest.raises(ValueError, match="nearest: client"):
         parse_key(lake.stream, "clint=a")
 

@@ -19,7 +19,7 @@ from transom.storage.tables import Table, in_hours_sql, literal
 Row = dict[str, Any]
 MAX_READ = 100_000
 """The maximum number of rows that a view reads of a table, for a chart or a download."""
-MAX_RANKED = 1_000_000
+MAX_RANKED = 500_000
 """The maximum number of rows among which a query finds the best of each entity: all are in memory."""
 TOTAL = "__total"
 """The column with the number of all rows of a query."""

@@ -97,34 +97,28 @@ def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Sectio
             interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
         return _failing_rows(opened.selection(interval), finding)
     feature = next((of for of in opened.stream.features if of.name == finding.stage), None)
-    if (
-        start is None
-        or end is None
-        or feature is None
-        or finding.block not in opened.stream.blocks(feature.block)
-    ):
+    block = finding.block
+    if start is None or end is None or feature is None or block not in opened.stream.blocks(feature.block):
         return Section(RAW, "This finding is about no single line.", subject="raw")
+    of, order = f"events {'of its key ' if key else ''}in its time", events.OLDEST_FIRST
     if finding.item is not None:
+        of, order = "events of its item up to its end, the last first", events.LATEST_FIRST
         # A window that ends with the start of the finding begins earlier.
         start -= max((length for _, length in feature.lookback(opened.stream)), default=HOUR)
     interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
-    selection = opened.selection(interval, key)
-    where, order = f"event_time >= {instant(start)} AND event_time < {instant(end)}", events.OLDEST_FIRST
-    if finding.item is not None:
-        order = events.LATEST_FIRST
-    of = "events of its item up to its end" if finding.item is not None else "events of its key in its time"
+    where = f"event_time >= {instant(start)} AND event_time < {instant(end)}"
     records: Mapping[str, list[int]] = {}
     if feature.records is not None:
         # A match may be reported later than its last record.
         later = Interval(interval.start, max(interval.end, finding.hour + HOUR))
-        records = feature.records(opened.selection(later, key), finding.block, start, end, RAW_LINES)
+        records = feature.records(opened.selection(later, key), block, start, end, RAW_LINES)
     if records:
         where = " OR ".join(
             f"(source_id = {literal(source)} AND source_line IN ({', '.join(map(str, lines))}))"
             for source, lines in records.items()
         )
         of = "records of its matches, the first ones"
-    query = events.events(selection, where, order)
+    query = events.events(opened.selection(interval, key), where, order)
     rows = query.rows(RAW_LINES)
     total = query.count() if len(rows) == RAW_LINES and not records else len(rows)
     note = f"{len(rows)} of {total:,} {of}." if total > len(rows) else f"{counted(total, 'line')}: {of}."

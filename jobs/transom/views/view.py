@@ -1,5 +1,6 @@
 """All that a page shows of a stream in an interval, read from one state of the lake."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -132,7 +133,9 @@ def parse_key(stream: Stream, text: str) -> dict[str, str]:
         ValueError: there is no such column.
     """
     known = sorted(stream.event_types)
-    parts = [part.partition("=") for part in text.split(", ")]
+    # A value may have a comma.
+    names = "|".join(map(re.escape, known))
+    parts = [part.partition("=") for part in re.split(f", (?=(?:{names})=)", text)]
     if all(separator and name in known for name, separator, _ in parts):
         return {name: value for name, _, value in parts}
     if len(stream.key) == 1 and not (parts[0][1] and parts[0][0].isidentifier()):

@@ -44,7 +44,7 @@ def findings(
         order: the kinds with their own rank.
     """
     rows = _ask(root, f"SELECT * FROM t WHERE {reported_sql(interval, kinds)} ORDER BY {rank_sql(order)}")
-    return list(map(of_row, rows))
+    return list(map(finding_of_row, rows))
 
 
 def select_findings(
@@ -85,7 +85,7 @@ def select_findings(
     more = sorted((group for group in more if group[2]), key=lambda group: (-group[2], *group[:2]))
     texts = (f"{count} {kind}{f' of {block}' if block else ''}" for kind, block, count in more)
     rest = f"... and {sum(count for *_, count in more)} more in the table findings: {', '.join(texts)}"
-    return list(map(of_row, rows)), rest if more else None
+    return list(map(finding_of_row, rows)), rest if more else None
 
 
 def count_findings(root: str, interval: Interval | None = None) -> int:
@@ -201,7 +201,7 @@ def sync_ledger_findings(
             snapshot = ledger.snapshot()
         same = [partition for partition, entry in stale.items() if snapshot.get(partition) == entry]
         current = from_ledger(stream, stage, snapshot, ledger.failures(snapshot, stage), same, rules, noun)
-        published = map(of_row, read_rows(table, own))
+        published = map(finding_of_row, read_rows(table, own))
         if sorted(published, key=_BY_ID) == sorted(current, key=_BY_ID):
             return written
         try:
@@ -229,7 +229,7 @@ def to_arrow(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=Table.load(NAME).arrow_schema())
 
 
-def of_row(row: Mapping[str, Any]) -> Finding:
+def finding_of_row(row: Mapping[str, Any]) -> Finding:
     """Return the finding of a row of the table."""
     values = {name: row[name] for name in _COLUMNS} | {"evidence": tuple(row["evidence"] or ())}
     times = {name: time.astimezone(UTC) for name, time in values.items() if isinstance(time, datetime)}

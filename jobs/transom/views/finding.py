@@ -11,7 +11,7 @@ from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import KINDS, Finding
-from transom.findings.store import NAME, about_sql, of_row, rank_sql
+from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql
 from transom.storage.tables import instant, literal
 from transom.stream import Stream
 from transom.views import events
@@ -52,7 +52,7 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
     """Return a finding with all that belongs to it; None if there is no such finding."""
     table, withdrawal = opened.tables.pin(NAME), None
     rows = table.rows(f"SELECT * FROM t WHERE finding_id = {literal(finding_id)} LIMIT 1") if table else []
-    finding = of_row(rows[0]) if rows else None
+    finding = finding_of_row(rows[0]) if rows else None
     if finding is None:
         gone = withdrawn_by_id(opened, finding_id)
         if gone is None:
@@ -65,7 +65,7 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
         of_key = table.rows(
             f"SELECT * FROM t WHERE {about} ORDER BY {rank_sql(FINDING_ORDER)} LIMIT {OTHERS}"
         )
-        others = [*map(of_row, of_key)]
+        others = [*map(finding_of_row, of_key)]
         (count,) = table.rows(f"SELECT count(*) AS total FROM t WHERE {about}")
         more = count["total"] - len(others)
     return FindingDetail(finding, withdrawal, key, _raw(opened, finding, key), others, more)

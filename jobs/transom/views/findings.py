@@ -11,7 +11,7 @@ from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.engine.selection import MAX_READ
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import Finding
-from transom.findings.store import NAME, about_sql, of_row, rank_sql, reported_sql
+from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql, reported_sql
 from transom.storage.tables import instant, literal
 from transom.views.open_stream import OpenStream
 
@@ -217,7 +217,7 @@ def _selected(filters: _Filters, limit: int | None = None, offset: int = 0) -> s
 
 
 def _row(row: Mapping[str, Any]) -> FindingRow:
-    return FindingRow(of_row(row), row["state"])
+    return FindingRow(finding_of_row(row), row["state"])
 
 
 def _cells(row: FindingRow) -> Cells:
@@ -261,7 +261,7 @@ def _messages(opened: OpenStream, where: str) -> list[FindingRow]:
 
 
 def _of_message(row: Mapping[str, Any]) -> FindingRow:
-    finding = of_row(
+    finding = finding_of_row(
         {
             **row,
             "hour": row["last_hour"] or UNKNOWN_HOUR,

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between, finding, window
+from tests.views.test_page import HOSTILE
 from transom.api import Results
 from transom.charts.section import MAX_ROWS, Section
 from transom.engine.reader import StaleDataError
 from transom.features.frequency.queries import Answer
+from transom.views.finding import finding_of
 from transom.views.key import KeyView, key_of
 from transom.views.open_stream import OpenStream
 from transom.views.results import sections_of
@@ -97,6 +99,7 @@ def test_query_that_cannot_answer_is_a_sentence(lake: ViewedLake, monkeypatch: p
         ({"clint": "a"}, "key: six has no column 'clint'; nearest: client"),
         ({"status": "many"}, "key: status must be the text of a value of type integer; got 'many'"),
         ({"status": "9" * 5_000}, "key: status must be the text of a value of type integer"),
+        ({"client": "\udcff"}, r"key: client must be the text of a value of type string; got '\\udcff'"),
     ],
 )
 def test_wrong_key_is_an_error(lake: ViewedLake, key: dict[str, str], message: str) -> None:
@@ -104,6 +107,27 @@ def test_wrong_key_is_an_error(lake: ViewedLake, key: dict[str, str], message: s
         key_of(opened(lake), key, between(0, 6))
     with pytest.raises(ValueError, match=message):
         sections_of(opened(lake), "aggregates", None, between(0, 6), key)
+
+
+@pytest.mark.parametrize("hostile", [text for text in HOSTILE if "\ud800" not in text])
+def test_hostile_key_is_found_by_its_text(lake: ViewedLake, hostile: str) -> None:
+    lake.add("aggregates", [window(1, hostile, 7), window(1, "other", 8)])
+    row = {"hour": at(1), "event_time": at(1.5), "source_id": hostile, "source_line": 1, "path": hostile}
+    lake.add("events", [row | {"client": hostile}, row | {"client": "other", "source_line": 2}])
+    lake.find(
+        finding(1, "one", finding_id="x", key=hostile, block="traffic", stage="aggregates", kind="alert")
+    )
+    view = key_of(opened(lake), {"client": hostile}, between(0, 6))
+    traffic, of_key = part(view, "traffic").table, part(view, "events").table
+    assert traffic is not None
+    assert of_key is not None
+    assert [row[traffic.columns.index("n")] for row in traffic.rows] == [7]
+    assert [row[of_key.columns.index("source_line")] for row in of_key.rows] == [1]
+    assert [row.finding.finding_id for row in view.findings.rows] == ["x"]
+    found = finding_of(opened(lake), "x")
+    assert found is not None
+    assert found.raw.table is not None
+    assert found.raw.table.total == 1
 
 
 def test_numbers_and_missing_values_are_keys(lake: ViewedLake) -> None:

@@ -145,6 +145,15 @@ def test_section_of_a_damaged_table_has_its_error(opened: OpenStream, lake: View
     assert parts["busy"].note.startswith("No frame")
 
 
+def test_ledger_that_cannot_be_read_is_an_error(opened: OpenStream, lake: ViewedLake) -> None:
+    opened.snapshot()
+    lake.publish([9])
+    for file in Path(lake.root, "ledger").glob("*/*.json"):
+        file.write_text("{")
+    with pytest.raises(LakeError, match="six cannot be read"):
+        opened.snapshot()
+
+
 def test_lake_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     assert OpenTables(str(tmp_path)).pin("none") is None
     log = tmp_path / "odd" / "_delta_log"

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, TypeVar
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from transom.api import Results, read
 from transom.app.definitions import definitions_of
@@ -20,7 +21,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
 from transom.storage.open_tables import OpenTables
-from transom.storage.tables import LakeError, Table
+from transom.storage.tables import LakeError, Table, one_line_message
 from transom.stream import Stream
 
 T = TypeVar("T")
@@ -95,7 +96,11 @@ class OpenStream:
         self._declared: dict[str, Table] = {step.table.name: step.table for step in steps}
 
     def snapshot(self) -> LedgerSnapshot:
-        """Return the latest state of the ledger, with the external tables of the stream."""
+        """Return the latest state of the ledger, with the external tables of the stream.
+
+        Raises:
+            LakeError: the lake cannot be read.
+        """
         return self._read().snapshot
 
     def notices(self) -> list[str]:
@@ -160,6 +165,7 @@ class OpenStream:
                     f"key: {self.stream.name} has no column {name!r}{did_you_mean(name, sorted(types))}"
                 )
             try:
+                text.encode()  # no unpaired surrogates, which no table has
                 values[name] = None if text == "null" else value_of(types[name], text)
             except (ValueError, LookupError):
                 raise ValueError(
@@ -220,7 +226,11 @@ class OpenStream:
 
     def _read(self) -> _Ledger:
         with self._lock:
-            own = self._ledger.snapshot()
+            try:
+                own = self._ledger.snapshot()
+            except (DeltaError, OSError) as error:
+                root = self.tables.root
+                raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
             try:
                 return _Ledger(own, snapshot_of(self.stream, self._ledger))
             except LakeError as error:

@@ -191,19 +191,20 @@ def test_lines_of_an_item_are_the_last_ones_before_its_end(lake: ViewedLake) -> 
     assert lines(found, "source_line") == [45, 35]
 
 
-def test_lines_of_a_failed_check_are_its_failing_rows(lake: ViewedLake) -> None:
+@pytest.mark.parametrize("number", [3, RAW_LINES + 9])
+def test_lines_of_a_failed_check_are_its_failing_rows(lake: ViewedLake, number: int) -> None:
     state = PartitionState("quarantined", "u", reason="bad")
     partition = partition_of("events", at(2))
     lake.enter("ingest", {partition: state}, "u")
     failed = CheckResult(partition, "keys_not_null", "error", 1.0, "0", False, column="client")
-    rows = tuple(f"row {n}" for n in range(30))
+    rows = tuple(f"row {n}" for n in range(number))
     lake.ledger.record_checks("ingest", [failed.with_failing_rows(rows)], "u")
     lake.ledger.record_checks("ingest", [failed.with_failing_rows(("of another run",))], "v")
     other = CheckResult(partition, "other", "error", 1.0, "0", False)
     lake.ledger.record_checks("ingest", [other.with_failing_rows(("of another check",))], "u")
     title = "six: events are quarantined: check keys_not_null on client saw 1, expected 0"
     lake.find(finding(2, title, finding_id="c", stage="ingest", kind="check_failed", block="events"))
-    assert lines(detail(lake, "c"), "row") == [f"row {n}" for n in range(min(len(rows), RAW_LINES))]
+    assert lines(detail(lake, "c"), "row") == [*rows[:RAW_LINES]]
 
 
 def test_lines_of_a_check_without_failing_rows_are_the_rejected_ones(lake: ViewedLake) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.viewed_lake import ViewedLake, at, between, window
 from transom.charts.section import Section, thin
 from transom.charts.specs import labels, panels
+from transom.engine import selection
 from transom.features.aggregates import view as aggregates
 from transom.views.open_stream import OpenStream
 from transom.views.render import svg
@@ -61,6 +62,17 @@ def test_line_is_broken_where_hours_are_missing(lake: ViewedLake) -> None:
     assert part.chart is not None
     paths = re.findall(r'<path[^>]* d="(M[^"]*)"', svg(part.chart))
     assert any(path.count("M") == 2 for path in paths)
+
+
+def test_line_of_many_rows_is_read_apart_from_the_table(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.add("aggregates", [window(n, "a", n + 1) for n in range(6)])
+    whole = traffic(lake)
+    monkeypatch.setattr(selection, "AT_ONCE", 4)
+    assert traffic(lake) == whole
+    monkeypatch.setattr(selection, "MAX_READ", 5)
+    assert line(traffic(lake), "n") == [2, 3, 4, 5, 6]
 
 
 def test_not_a_number_does_not_take_the_page(lake: ViewedLake) -> None:

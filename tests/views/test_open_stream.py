@@ -78,10 +78,10 @@ def test_open_stream_sees_later_commits(opened: OpenStream, lake: ViewedLake) ->
 def test_selection_reads_one_version_of_a_table(opened: OpenStream, lake: ViewedLake) -> None:
     lake.add("aggregates", [window(2, "a", 7)])
     query = opened.selection(between(0, 6)).query("aggregates", "traffic", "aggregates", ["n"])
-    assert query.rows() == [{"n": 7}]
+    assert query.rows(9) == [{"n": 7}]
     lake.add("aggregates", [window(3, "a", 8)])
     assert opened.selection(between(0, 6)).query("aggregates", "traffic", "aggregates", ["n"]).count() == 2
-    assert (query.rows(), query.count()) == ([{"n": 7}], 1)
+    assert (query.rows(9), query.count()) == ([{"n": 7}], 1)
 
 
 def test_several_threads_use_one_open_stream(opened: OpenStream, lake: ViewedLake) -> None:

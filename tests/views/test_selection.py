@@ -21,4 +21,4 @@ def test_every_part_of_a_condition_is_about_the_own_block(
     monkeypatch.setattr(Selection, "hours", lambda *_: [at(0)])
     selection = Selection(OpenTables(str(tmp_path)), Mock(), Mock(), between(0, 6))
     query = selection.query("patterns", "back", "matches", ["client"], where="client = 'a' OR client = 'b'")
-    assert (query.rows(), query.count()) == ([{"client": "a"}], 1)
+    assert (query.rows(9), query.count()) == ([{"client": "a"}], 1)

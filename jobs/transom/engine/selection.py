@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ from transom.storage.tables import Table, in_hours_sql, literal
 Row = dict[str, Any]
 MAX_READ = 100_000
 """The maximum number of rows that a view reads of a table, for a chart or a download."""
+AT_ONCE = 20_000
+"""The number of rows below which a chart and its table are made of the same rows."""
 MAX_RANKED = 500_000
 """The maximum number of rows among which a query finds the best of each entity: all are in memory."""
 TOTAL = "__total"
@@ -152,7 +154,7 @@ class Query:
     keep: str = "TRUE"
     cut: int | None = None
 
-    def rows(self, limit: int = MAX_READ, offset: int = 0) -> list[Row]:
+    def rows(self, limit: int, offset: int = 0) -> list[Row]:
         """Return the rows from a place on, in their order."""
         return [row for batch in self._batches(limit, offset) for row in batch]
 
@@ -166,6 +168,18 @@ class Query:
         if totals:
             return rows, totals[0]
         return rows, len(rows) if offset == 0 and len(rows) < limit else self.count()
+
+    def all_and_page(self, drawn: Iterable[str]) -> tuple[list[Row], list[Row], int]:
+        """Return the first `MAX_READ` rows for a chart, a page of a table, and the number of all rows.
+
+        Args:
+            drawn: the columns that the chart needs, if there are too many rows for all columns.
+        """
+        # Opening the files of a year takes longer than reading them, so they are read once.
+        rows, first = self.rows(AT_ONCE), (self.selection.page - 1) * MAX_ROWS
+        if len(rows) < AT_ONCE:
+            return rows, rows[first : first + MAX_ROWS], len(rows)
+        return replace(self, columns=tuple(drawn)).rows(MAX_READ), *self.page()
 
     def stream(self) -> Iterator[Row]:
         """Yield the first `MAX_READ` rows, a part at a time."""

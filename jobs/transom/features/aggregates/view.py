@@ -32,7 +32,7 @@ def section(selection: Selection, name: str) -> Section:
     lines: list[Mapping[str, Any]] = []
     if set(block.key) <= selection.key.keys():
         table = _query(selection, name, columns, "TRUE")
-        rows = _query(selection, name, _drawn(block), "TRUE").rows()
+        rows, page, total = table.all_and_page(_drawn(block))
         series = {levels[level]: [row for row in rows if row["level"] == level] for level in reversed(levels)}
         lines = _lines(block, rows, levels)
         note = f"{counted(len(levels), 'level')}"
@@ -41,22 +41,18 @@ def section(selection: Selection, name: str) -> Section:
         keys = ", ".join(map(sql_name, block.key))
         of_level = _query(selection, name, columns, f"level = {widest}")
         top = of_level.ask(
-            f'SELECT {keys}, max("count") AS __most FROM r GROUP BY {keys} '
+            f'SELECT {keys}, max("count") AS __most, count(*) OVER () AS __keys FROM r GROUP BY {keys} '
             f"ORDER BY __most DESC, {keys} LIMIT {KEYS}"
         )
-        number = sum(
-            row["keys"]
-            for row in of_level.ask(f"SELECT count(*) AS keys FROM (SELECT DISTINCT {keys} FROM r)")
-        )
+        number = top[0]["__keys"] if top else 0
         of_keys = " OR ".join(selection.equals(block.key, row) for row in top) or "FALSE"
         table = _query(selection, name, columns, f"level = {widest} AND ({of_keys})")
-        rows = _query(selection, name, [*_drawn(block), *block.key], table.where).rows()
+        rows, page, total = table.all_and_page([*_drawn(block), *block.key])
         named = labels({_key(block, row): key_text(block.key, row) or "" for row in top})
         series = {label: [] for label in named.values()}
         for row in rows:
             series[named[_key(block, row)]].append(row)
         note = f"{len(top)} of {counted(number, 'key')}, with the fullest windows of {levels[widest]}"
-    page, total = table.page()
     if len(rows) == MAX_READ:
         note += f"; the last {MAX_READ:,} of them are drawn"
     if any(len(of) > POINTS for of in series.values()):

@@ -7,7 +7,7 @@ from transom.charts.section import Cells, DataTable, Section
 from transom.charts.specs import grouped_bars, labels
 from transom.core.durations import format_duration_long
 from transom.core.terminal import counted
-from transom.engine.selection import Row, Selection
+from transom.engine.selection import MAX_READ, Row, Selection
 from transom.features.fills.spec import Fill
 from transom.features.frames import input_columns as frame_columns
 from transom.findings.text import key_text
@@ -41,7 +41,7 @@ def section(selection: Selection, name: str) -> Section:
         }
     )
     ids = ", ".join(map(literal, named)) or "''"
-    rows = replace(of_all, where=f"frame_id IN ({ids})").rows()
+    rows = replace(of_all, where=f"frame_id IN ({ids})").rows(MAX_READ)
     places = {frame_id: place for place, frame_id in enumerate(named)}
     rows.sort(key=lambda row: places[row["frame_id"]])
     bars = [

@@ -177,7 +177,7 @@ def test_lines_of_a_key_are_those_of_its_time_and_at_most_some(lake: ViewedLake)
     lake.add("events", [event(1.5, "b", 99), event(2.5, "a", 98)])
     found = detail(lake, "x")
     assert lines(found, "source_line") == [*range(RAW_LINES)]
-    assert found.raw.note.startswith(f"{RAW_LINES} of {RAW_LINES + 5} events")
+    assert found.raw.note.startswith(f"{RAW_LINES} of {RAW_LINES + 5} events of its key in")
     assert {len(str(path)) for path in lines(found, "path")} == {2_000}
     assert [other.finding_id for other in found.others] == ["y"]
 

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 MAX_READ = 100_000
 """The maximum number of rows that a view reads of a table, for a chart or a download."""
 AT_ONCE = 20_000
-"""The number of rows below which a chart and its table are made of the same rows."""
+"""The number of rows below which a chart and its table have the same rows."""
 MAX_RANKED = 500_000
 """The maximum number of rows among which a query finds the best of each entity: all are in memory."""
 TOTAL = "__total"

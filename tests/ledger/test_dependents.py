@@ -40,5 +40,8 @@ def plain_dependents(required: set[datetime], stage: str, hour: datetime) -> dic
 @given(st.sets(st.integers(0, 20)), st.sampled_from(["ingest", "sum", "top"]), st.integers(0, 20))
 def test_dependents_are_those_that_read_the_hour(numbers: set[int], stage: str, number: int) -> None:
     required = {at(n) for n in numbers}
-    result = dependents_of(STAGES, HourSet.of(required), [EVENTS], stage, at(number))
+    hours = HourSet.of(required).numbers
+    result = dependents_of(
+        STAGES, hours, lambda reads: reads.spans(sorted(required), hours), [EVENTS], stage, at(number)
+    )
     assert {name: set(of) for name, of in result.items()} == plain_dependents(required, stage, at(number))

@@ -58,7 +58,7 @@ def without_targets(grid: HourGrid) -> HourGrid:
     return replace(grid, stages=stages, wider=None)
 
 
-@settings(max_examples=25)
+@settings(max_examples=max(4, settings.default.max_examples // 2))
 @given(st.sets(st.integers(0, 40), max_size=5), STATES, CHANGES, INTERVALS, st.booleans())
 def test_arrays_equal_plain_loops(
     numbers: set[int],

@@ -49,8 +49,7 @@ class Opened:
 
     def last(self, length: timedelta, key: str | None = None) -> int:
         """Compute the page of the last hours, and return the number of its sections."""
-        latest = view_of(self.lake, self.stream).interval.end
-        view = view_of(self.lake, self.stream, Interval(latest - length, latest), key)
+        view = view_of(self.lake, self.stream, Interval(ALL.end - length, ALL.end), key)
         return len(view.results)
 
 

@@ -4,7 +4,6 @@ As in a build system, an hour is outdated if its recorded input hashes differ fr
 computes it again. An hour is stale if it is outdated or an hour upstream is, which is its root.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import cached_property
@@ -81,6 +80,7 @@ class Freshness:
         self._outdated: dict[TableKey, list[datetime]] = {}
         self._roots: dict[TableKey, Mapping[datetime, PartitionKey]] = {}
         self._known: dict[TableKey, list[datetime]] = {}
+        self._spans: dict[InputRange, tuple[Int64s, Int64s]] = {}
 
     # What a run of the stage must compute
 
@@ -123,13 +123,16 @@ class Freshness:
         for reads in definition.state:
             of_state = self._numbers(self.outdated_hours(*reads.series))
             if len(of_state):
-                outdated |= first_in_ranges(of_state, *self._spans(reads))[0]
+                outdated |= first_in_ranges(of_state, *self.spans(reads))[0]
         for reads in definition.own:
             outdated = spread_along_chain(outdated, self._hour_numbers, reads.back)
         return outdated
 
-    def _spans(self, reads: InputRange) -> tuple[Int64s, Int64s]:
-        return reads.spans(self.required_hours, self._hour_numbers)
+    def spans(self, reads: InputRange) -> tuple[Int64s, Int64s]:
+        """Return the first and the last hour that each required hour reads, since the epoch."""
+        if reads not in self._spans:
+            self._spans[reads] = reads.spans(self.required_hours, self._hour_numbers)
+        return self._spans[reads]
 
     def _differing(self, table: TableKey) -> Bools:
         """Return which required hours of a block's table do not exist or have other input hashes."""
@@ -149,18 +152,12 @@ class Freshness:
         sums: dict[str, Sums] = {}
         for reads in definition.part.reads:
             of_reads = self.snapshot.range_hashes(
-                reads.series, *self._spans(reads), reads.table == table[2], reads.requested
+                reads.series, *self.spans(reads), reads.table == table[2], reads.requested
             )
             sums[reads.table] = of_reads + sums[reads.table] if reads.table in sums else of_reads
         complete = definition.completeness[UNKNOWN_HOUR]
         hashes = {name: as_texts(of_table) for name, of_table in sums.items()}
-        start, parts = 0, list[pa.Array]()
-        for end, shape in definition.part.shapes():
-            stop = len(self.required_hours) if end is None else bisect_left(self.required_hours, end)
-            own = {name: texts.slice(start, stop - start) for name, texts in hashes.items()}
-            parts.append(expected_texts(own, shape, definition.version, complete, stop - start))
-            start = stop
-        return pa.concat_arrays(parts)
+        return expected_texts(hashes, definition.part, definition.version, complete, self.required_hours)
 
     def state_to_compute(self, partition: PartitionKey) -> list[PartitionKey]:
         """Return the state in earlier tables of its stage that must be computed before a partition."""
@@ -320,7 +317,7 @@ class Freshness:
             of_input = {} if reads.series == table else self._roots_of(reads.series)
             if of_input:
                 numbers = self._numbers(sorted(of_input))
-                stale |= first_in_ranges(numbers, *self._spans(reads))[0]
+                stale |= first_in_ranges(numbers, *self.spans(reads))[0]
                 inputs.append((reads, numbers, [of_input[hour] for hour in sorted(of_input)]))
             elif reads.series == table:
                 inputs.append((reads, self._hour_numbers, roots))
@@ -334,7 +331,7 @@ class Freshness:
         firsts: list[tuple[list[bool], list[int], list[PartitionKey]]] = []
         for reads, numbers, of_hours in inputs:
             numbers = self._hour_numbers[places] if reads.series == table else numbers
-            inside, at = first_in_ranges(numbers, *(ends[places] for ends in self._spans(reads)))
+            inside, at = first_in_ranges(numbers, *(ends[places] for ends in self.spans(reads)))
             firsts.append((inside.tolist(), at.tolist(), of_hours))
         hours = [self.required_hours[place] for place in places.tolist()]
         for number, hour in enumerate(hours):

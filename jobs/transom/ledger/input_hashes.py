@@ -171,26 +171,33 @@ def named_inputs(hashes: Inputs, shape: str, version: int, completeness: str) ->
 
 
 def expected_texts(
-    hashes: Mapping[str, pa.Array], shape: str, version: int, completeness: str, count: int
+    hashes: Mapping[str, pa.Array],
+    part: BlockOutput,
+    version: int,
+    completeness: str,
+    hours: Sequence[datetime],
 ) -> pa.Array:
     """Return all input hashes of many hours, each as the text of the ledger.
 
     Args:
         hashes: the hashes of the tables that the hours read, by table: an array with a text for each hour.
-        shape: as of `named_inputs`.
+        part: as of `expected_inputs`.
         version: as of `expected_inputs`.
         completeness: as of `expected_inputs`.
-        count: the number of hours.
+        hours: the hours.
     """
-    if not hashes:
-        return pa.array(
-            [input_hashes_text(named_inputs({}, shape, version, completeness))] * count, pa.string()
-        )
-    marks = {name: f"<{place}>" for place, name in enumerate(hashes)}
-    text, parts = input_hashes_text(named_inputs(marks, shape, version, completeness)), list[Any]()
-    for name in sorted(hashes):
+    columns = dict(hashes)
+    if part.before_ends:
+        specifications = [_spec_hash(part.fingerprint_of(hour)) for hour in hours]
+        columns["specification"] = pa.array(specifications, pa.string())
+    marks = {name: f"<{place}>" for place, name in enumerate(columns)}
+    own = named_inputs({}, part.spec_fingerprint, version, completeness)
+    text, parts = input_hashes_text({**own, **marks}), list[Any]()
+    if not columns:
+        return pa.array([text] * len(hours), pa.string())
+    for name in sorted(columns):
         before, _, text = text.partition(marks[name])
-        parts += [before, hashes[name]]
+        parts += [before, columns[name]]
     return pc.binary_join_element_wise(*parts, text, "")
 
 

@@ -104,11 +104,7 @@ class BlockOutput:
 
     def fingerprint_of(self, hour: datetime) -> str:
         """Return the `spec_fingerprint` of an hour."""
-        return next(text for end, text in self.shapes() if end is None or hour < end)
-
-    def shapes(self) -> tuple[tuple[datetime | None, str], ...]:
-        """Return each end, ascending, with the `spec_fingerprint` of the hours before; None is the last."""
-        return *self.before_ends, (None, self.spec_fingerprint)
+        return next((text for end, text in self.before_ends if hour < end), self.spec_fingerprint)
 
 
 @dataclass(frozen=True)

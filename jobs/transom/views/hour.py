@@ -74,11 +74,11 @@ def hour_of(
     snapshot = freshness.snapshot
     grid = hours(stream, snapshot, freshness, Interval.of_hour(hour))
     explanation = HourExplanation(stream, ledger, hour, freshness)
-    definitions, required = definitions_of(stream).values(), snapshot.required_hours
+    definitions, numbers = definitions_of(stream).values(), snapshot.required_hours.numbers
     source = [table for table in snapshot.names if table[0] == SOURCE_STAGE]
     stages = []
     for stage, (cell, *_) in grid.stages.items():
-        dependents = dependents_of(definitions, required, source, stage, hour)
+        dependents = dependents_of(definitions, numbers, freshness.spans, source, stage, hour)
         texts = {
             name: f"{counted(len(of), 'hour')}: {format_ranges(of.numbers)}"
             for name, of in dependents.items()

@@ -259,9 +259,12 @@ def format_ranges(numbers: Int64s) -> str:
     """Return sorted hours as text: the first ranges, and the number of the others."""
     starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 2) > 1)
     ends = np.append(starts[1:], len(numbers)) - 1
+    pairs = zip(numbers[starts[:MAX_RANGES]].tolist(), numbers[ends[:MAX_RANGES]].tolist(), strict=True)
     texts = [
-        format_hours(Interval(moment_of(int(numbers[start])), moment_of(int(numbers[end]) + 1)).hours())
-        for start, end in zip(starts[:MAX_RANGES], ends, strict=False)
+        format_hours([moment_of(first)])
+        if first == last
+        else f"{format_hour(moment_of(first))} to {format_hour(moment_of(last + 1))}"
+        for first, last in pairs
     ]
     more = len(starts) - MAX_RANGES
     return ", ".join([*texts, *([f"and {more} more"] if more > 0 else [])])

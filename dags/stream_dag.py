@@ -18,9 +18,12 @@ from transom.core.durations import format_duration
 from transom.core.partitions import SOURCE_STAGE
 from transom.features.registry import INGEST_OUTLETS
 from transom.spec.stream import Stream
+from transom_notify import Notify
 from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
 
 POOL = "transom"
+NOTIFY = {"execution_timeout": timedelta(minutes=14)}
+"""Settings of the task `notify`: it ends before another run may send its messages."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def description(stream: Stream) -> str:
 
 
 def build(stream: Stream, file: Path) -> DAG:
-    """Build the DAG of a stream: settle, the stages with a gate each, the report."""
+    """Build the DAG of a stream: settle, the stages with a gate each, the report, the messages."""
     judged: dict[str, Any] = {
         "stream": stream.name,
         "stream_file": str(file),
@@ -159,5 +162,10 @@ def build(stream: Stream, file: Path) -> DAG:
                 settle >> submit
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
         delay = stream.source.arrival_delay
-        last >> Report(stages=stream.stages, arrival_delay=delay, doc_md=Report.__doc__, **judged)
+        report = Report(stages=stream.stages, arrival_delay=delay, doc_md=Report.__doc__, **judged)
+        notify = Notify(stream=stream.name, stream_file=str(file), doc_md=Notify.__doc__, **NOTIFY)
+        last >> report
+        # A teardown runs also after a failure, and the state of the run does not depend on it. After a failed
+        # gate, it waits for the other branches.
+        [*last, report] >> notify.as_teardown()
     return dag

@@ -19,6 +19,7 @@ MODULES = (
     "pandas",
     "pyarrow.pandas_compat",
     "sqlglot",
+    "transom.alerts.deliver",
     "transom.app.command_lines",
     "transom.app.freshness",
     "transom.engine.gate",

@@ -35,8 +35,9 @@ def test_stages_submitted_together_keep_their_gates_and_assets(
     assert edges == {("settle", "run"), ("run", "ingest_gate")} | {
         edge
         for branch in (["patterns"], ["aggregates", "frames", "fills"], ["persistence"], ["frequency"])
-        for edge in pairwise(["ingest_gate", *(f"{stage}_gate" for stage in branch), "report"])
-    }
+        for before in ("report", "notify")
+        for edge in pairwise(["ingest_gate", *(f"{stage}_gate" for stage in branch), before])
+    } | {("report", "notify")}
     written = {
         name: sorted(outlet.uri.rpartition("/")[2] for task in dags[name].tasks for outlet in task.outlets)
         for name in ("web", "together")

@@ -216,7 +216,8 @@ def test_green_run_passes_every_stage_and_publishes_the_results_of_the_log(
     run, interval = whole("green")
     server.trigger("green", run, **interval)
     gates = {f"{stage}_gate" for stage in STAGES}
-    assert server.wait("green", run, 600) == dict.fromkeys(["settle", "run", *gates, "report"], "success")
+    tasks = ["settle", "run", *gates, "report", "notify"]
+    assert server.wait("green", run, 600) == dict.fromkeys(tasks, "success")
     snapshot = ledger(folder, "green").snapshot()
     assert {node.stage for node in snapshot} == {*STAGES}
     assert not_published(snapshot) == set()
@@ -237,6 +238,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
         "ingest_gate": "failed",
         **dict.fromkeys(later_tasks(*STAGES[1:]), "upstream_failed"),
         "report": "upstream_failed",
+        "notify": "success",
     }
     text = server.task_log("web", run, "ingest_gate")
     for texts in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "no_match"):
@@ -268,7 +270,8 @@ def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tab
     server.trigger("together", run, **interval)
     assert server.wait("together", run, 900) == {
         **dict.fromkeys(
-            ["settle", "run", "ingest_gate", "patterns_gate", "persistence_gate", "frequency_gate"], "success"
+            ["settle", "run", "ingest_gate", "patterns_gate", "persistence_gate", "frequency_gate", "notify"],
+            "success",
         ),
         "aggregates_gate": "failed",
         **dict.fromkeys(["frames_gate", "fills_gate", "report"], "upstream_failed"),

@@ -41,7 +41,7 @@ END = datetime(2015, 5, 21, tzinfo=UTC)
 LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
-ORDER = ("settle", *(task for stage in STAGES for task in (stage, f"{stage}_gate")), "report")
+ORDER = ("settle", *(task for stage in STAGES for task in (stage, f"{stage}_gate")), "report", "notify")
 
 
 def follow(server: Airflow, dag: str, run: str) -> None:

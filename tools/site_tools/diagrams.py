@@ -13,7 +13,7 @@ BRANCHES = (
     ("frequency", "frequency_gate"),
 )
 """Tasks between the first gate and the report."""
-REPORT = "report"
+LAST = ("report", "notify")
 
 STEPS = (
     ("ledger", "read input hashes and digests"),
@@ -28,7 +28,7 @@ STEPS = (
 def edges() -> Iterator[tuple[str, str]]:
     """Yield each pair of tasks of which the second waits for the first, in the picture of a DAG."""
     for branch in BRANCHES:
-        yield from pairwise([*START, *branch, REPORT])
+        yield from pairwise([*START, *branch, *LAST])
 
 
 def dag() -> Picture:
@@ -64,8 +64,10 @@ def dag() -> Picture:
         picture.polyline([(x(place), (first + len(branch) - 1) * row + 14), (x(place), join)])
     picture.polyline([(x(0), join), (x(len(BRANCHES) - 1), join)])
     picture.polyline([(WIDTH / 2, join), (WIDTH / 2, last * row - 14)], "arrow")
-    task(REPORT, WIDTH / 2, last * row)
-    picture.height = (last + 0.5) * row
+    for number, name in enumerate(LAST):
+        task(name, WIDTH / 2, (last + number) * row)
+    picture.polyline([(WIDTH / 2, last * row + 14), (WIDTH / 2, (last + 1) * row - 14)], "arrow")
+    picture.height = (last + len(LAST) - 0.5) * row
     return picture
 
 

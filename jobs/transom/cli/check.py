@@ -1,6 +1,7 @@
 """`transom check`: validate stream files, and describe them."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -99,8 +100,14 @@ def _description(file: Path, stream: Stream) -> dict[str, object]:
 
 
 def warnings(stream: Stream) -> Iterator[str]:
-    """Yield messages on conditions that no row can meet, and on zones that probably differ."""
+    """Yield messages on conditions that no row can meet, zones that probably differ, and notifiers."""
     yield from impossible(stream)
+    if stream.notify or stream.silence:
+        from transom.alerts import notifiers
+
+        yield from notifiers.unknown_kinds(stream)
+        if find_spec("airflow") is not None:
+            yield from notifiers.unknown_classes(stream)
     zone, source = stream.time and stream.time.zone, stream.source
     is_open = source.pattern.unit is not None and "zone" not in source.model_fields_set
     if is_open and zone not in (None, source.zone):

@@ -21,6 +21,7 @@ from transom.spec.endings import SuppressSpec
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, condition
 from transom.spec.feature import Feature
+from transom.spec.notify import RecipientSpec, SilenceSpec
 from transom.spec.source import Column, Source
 
 B = TypeVar("B", bound=Model)
@@ -65,6 +66,10 @@ class StreamFields(Model):
     """Failed checks that may pass."""
     suppress: tuple[SuppressSpec, ...] = ()
     """Findings that the table `findings` omits."""
+    notify: dict[Name, RecipientSpec] = Field(default_factory=dict)
+    """Recipients of messages about findings, by name."""
+    silence: tuple[SilenceSpec, ...] = ()
+    """Findings that are not sent to the recipients until a day."""
     repair_window: Duration = timedelta(days=2)
     """How far around its interval a run computes stale hours again; whole hours."""
     retention: Duration | None = None

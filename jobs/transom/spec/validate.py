@@ -7,7 +7,7 @@ from transom.core.durations import format_duration
 from transom.core.intervals import HOUR, format_hour
 from transom.formats.json.record_paths import AROUND, level_of, lists_of
 from transom.formats.record_format import REST, FieldType
-from transom.spec import checks
+from transom.spec import checks, notify
 from transom.spec import deduplicate as unique
 from transom.spec import derived_columns as derived
 from transom.spec.errors import Issue, Location, did_you_mean, find_duplicates, join, no_column, of_expression
@@ -45,6 +45,8 @@ def problems(stream: StreamFields) -> Iterator[Issue]:
     yield from _checks(stream)
     yield from _waivers(stream)
     yield from _suppress(stream)
+    blocks = {feature.name: stream.blocks(feature.block) for feature in stream.features}
+    yield from notify.problems(stream.notify, stream.silence, blocks)
     yield from _times(stream)
 
 

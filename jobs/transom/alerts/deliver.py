@@ -1,0 +1,258 @@
+"""Send what is due to a recipient: at least once, and never twice while no run is killed.
+
+The rows of due messages are added with the status `sending` in one commit. If two runs want to send the same
+message, one commit fails, and its run reads again. Then each message is sent, and recorded as `sent`. A run
+that is killed in between leaves `sending`. These messages are sent again with the same key: by another try
+of the same run at once, by another run after `LEASE`.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any
+
+from deltalake import DeltaTable
+
+from transom.alerts import store
+from transom.alerts.causes import files_version, reasons
+from transom.alerts.comparison import THE_PAGE, Recipient, due, gone, grouped, silenced
+from transom.alerts.delivery import Delivery
+from transom.alerts.message import message_of
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, hour_of
+from transom.core.partitions import READABLE, SOURCE_STAGE
+from transom.core.terminal import escape_control_chars
+from transom.findings.from_ledger import KINDS, Finding
+from transom.findings.source import FindingSource
+from transom.findings.store import NAME as FINDINGS
+from transom.findings.sync import sync_table_findings
+from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.stream import Stream
+from transom.storage.tables import ATTEMPTS, retry
+
+LEASE = timedelta(minutes=15)
+"""After this time without a record, the messages that another run is sending are sent again. A run takes at
+most `BUDGET` for a recipient, and its last attempt to send must not take longer than the rest."""
+BUDGET = timedelta(minutes=3)
+"""How long a run sends to one recipient. The rest stays for the next run."""
+PAUSES = (1.0, 3.0)
+"""The seconds before each further attempt to send a message."""
+
+MAX_ERROR = 500
+"""The maximum number of characters of an error of a notifier."""
+Send = Callable[[Mapping[str, Any]], None]
+"""Sends a message, and raises any exception if it could not."""
+
+
+@dataclass
+class Result:
+    """The work of a run for a recipient.
+
+    Attributes:
+        sent: the number of messages that were sent; for the page, of rows that were recorded.
+        silenced: the number of rows that silences hold back.
+        pending: the number of messages that a later run sends again.
+        errors: the errors of the notifier, one for each message that failed.
+    """
+
+    sent: int = 0
+    silenced: int = 0
+    pending: int = 0
+    errors: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """Return the numbers that are not zero."""
+        numbers = {"sent": self.sent, "silenced": self.silenced, "pending": self.pending}
+        return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "nothing due"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Courier:
+    """Compares the findings of a stream with the messages about them, and sends what is due.
+
+    Args:
+        ledger: the ledger of the stream, with its tables.
+        stream: the stream.
+        run_id: the run; another try of it has the same.
+        now: returns the current time.
+        pause: waits some seconds.
+        sync: brings the findings of a source up to date with its rows.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        stream: Stream,
+        run_id: str,
+        now: Callable[[], datetime] = _now,
+        pause: Callable[[float], None] = time.sleep,
+        sync: Callable[[Ledger, Stream, FindingSource], bool] = sync_table_findings,
+    ) -> None:
+        self._ledger, self._stream, self._run_id = ledger, stream, run_id
+        self._now, self._pause, self._sync = now, pause, sync
+        store.create(ledger)
+
+    def deliver(self, recipient: Recipient, send: Send | None = None) -> Result:
+        """Record what is due to a recipient, and send it.
+
+        Args:
+            recipient: the recipient.
+            send: sends a message. Without it, messages are only recorded.
+
+        Raises:
+            CommitFailedError: every attempt conflicted with another commit.
+        """
+        result = Result()
+        while rows := retry(partial(self._claim, recipient, send is not None)):
+            silent = sum(row.status == "silenced" for row in rows)
+            result.silenced += silent
+            if send is not None:
+                self._send(recipient, [row for row in rows if row.status == "sending"], send, result)
+                break
+            result.sent += len(rows) - silent
+        store.compact(self._ledger, recipient.name)
+        return result
+
+    def _claim(self, recipient: Recipient, is_sent: bool) -> list[Delivery]:
+        """Add the rows that are due, in one commit; return them and those to send again.
+
+        Raises:
+            CommitFailedError: another run has written the table meanwhile.
+        """
+        now = self._now()
+        table = self._ledger.open(store.NAME)
+        unsent = store.unsent(table, recipient.name)
+        taken = [row for row in unsent if self._may_take(row, now)]
+        # A finding with a message that another run is sending gets the next one from a later run.
+        left = {row.finding_id for row in unsent} - {row.finding_id for row in taken}
+        new = [row for row in self._due(table, recipient, now) if row.finding_id not in left]
+        rows = [silenced(row, self._stream.silence, now) for row in new]
+        audible = [row for row in rows if row.status != "silenced"]
+        if is_sent:
+            audible = grouped(recipient, audible, self._ledger.snapshot().required_hours.last)
+        else:
+            audible = [replace(row, status="sent") for row in audible]
+        rows = [row for row in rows if row.status == "silenced"] + audible
+        rows += [replace(row, status="sending", run_id=self._run_id, changed_at=now) for row in taken]
+        if rows:
+            store.claim(table, recipient.name, rows)
+        return rows
+
+    def _may_take(self, row: Delivery, now: datetime) -> bool:
+        return row.status == "failed" or row.run_id == self._run_id or row.changed_at + LEASE < now
+
+    def _due(self, table: DeltaTable, recipient: Recipient, now: datetime) -> Iterator[Delivery]:
+        """Yield the rows that are due. A withdrawal waits if its hours change meanwhile."""
+        # Read before the findings: what is ingested later can be a reason of a withdrawal.
+        version = files_version(self._ledger)
+        of, absent = self._differences(table, recipient)
+        last = {row.finding_id: row for row in of.last}
+
+        def raising(finding: Finding) -> Delivery:
+            row = Delivery.raising(recipient.name, finding, self._stream.name, self._run_id, now)
+            return replace(row, files_version=version)
+
+        yield from due(recipient, of.present, last, raising)
+        why = reasons(self._ledger, absent, self._lookback)
+        for row in absent:
+            yield replace(gone(row, why[row.finding_id], self._run_id, now), files_version=version)
+
+    def _differences(
+        self, table: DeltaTable, recipient: Recipient
+    ) -> tuple[store.Differences, list[Delivery]]:
+        """Return what differs, and the last messages about findings that are gone and all published."""
+        for _ in range(ATTEMPTS):
+            snapshot = self._ledger.snapshot()
+            of = store.differences(table, self._ledger.open(FINDINGS), recipient)
+            absent = [row for row in of.absent if _is_published(snapshot, row)]
+            # A killed run may have published rows, and left findings of earlier ones.
+            if absent and self._synced({row.stage for row in absent}):
+                continue
+            if self._ledger.snapshot() is snapshot:
+                break
+        else:
+            absent = []
+        return of, absent
+
+    def _synced(self, stages: Collection[str]) -> bool:
+        """Bring the findings of some stages up to date with their rows; return whether some were written."""
+        paths = [of.findings for of in self._stream.features if of.name in stages and of.findings is not None]
+        return any(self._sync(self._ledger, self._stream, resolve_name(path)) for path in paths)
+
+    def _lookback(self, stage: str) -> timedelta:
+        if stage not in self._stream.stages or stage == SOURCE_STAGE:
+            return timedelta(0)
+        reads = self._stream.feature(stage).lookback(self._stream)
+        return max((length for _, length in reads), default=timedelta(0))
+
+    def _send(self, recipient: Recipient, rows: Iterable[Delivery], send: Send, result: Result) -> None:
+        """Send messages, the oldest first, and record each.
+
+        A message waits for an earlier one about the same finding.
+        """
+        messages: dict[str, list[Delivery]] = {}
+        for row in sorted(rows, key=lambda row: (row.time, row.message)):
+            messages.setdefault(row.message, []).append(row)
+        end = self._now() + BUDGET
+        unsent: dict[str, None] = {}
+        waiting: set[str] = set()
+        for message, group in messages.items():
+            ids = {row.finding_id for row in group}
+            if ids & waiting or self._now() >= end:
+                sent = False
+            else:
+                sent = self._try(send, message_of(group), result)
+            if sent:
+                result.sent += 1
+                store.record(self._ledger, recipient.name, [message], "sent", self._now())
+            else:
+                unsent[message] = None
+                waiting |= ids
+        result.pending = len(unsent)
+        if unsent:
+            store.record(self._ledger, recipient.name, unsent, "failed", self._now())
+
+    def _try(self, send: Send, message: Mapping[str, Any], result: Result) -> bool:
+        for pause in (*PAUSES, None):
+            try:
+                send(message)
+                return True
+            # A notifier is foreign code.
+            except Exception as error:
+                if pause is None:
+                    text = escape_control_chars(f"{type(error).__name__}: {error}"[:MAX_ERROR])
+                    result.errors.append(text)
+                else:
+                    self._pause(pause)
+        return False
+
+
+def _is_published(snapshot: LedgerSnapshot, row: Delivery) -> bool:
+    """Return whether all hours of a finding are published, so that its absence follows from them.
+
+    Of a finding from the ledger, they must also be complete: a run that is killed may leave the finding out.
+    """
+    if row.last_hour == UNKNOWN_HOUR or row.first_hour is None:
+        return True
+    last = row.last_hour
+    if row.end_time is not None:
+        last = max(last, hour_of(row.end_time - timedelta(microseconds=1)))
+    states = [
+        state
+        for partition, state in snapshot.within(Interval(row.first_hour, last + HOUR))
+        if partition.stage == row.stage and row.block in (None, partition.block)
+    ]
+    return bool(states) and all(
+        state.status in READABLE and (state.complete or row.kind not in KINDS) for state in states
+    )
+
+
+def recipients(stream: Stream) -> list[Recipient]:
+    """Return the recipients of a stream: the page, and those of the stream file."""
+    return [THE_PAGE, *(Recipient.of(name, spec) for name, spec in stream.notify.items())]

@@ -119,7 +119,7 @@ def test_recipient_gets_every_later_message_about_a_finding_that_it_knows() -> N
     ],
 )
 def test_silence_matches_by_all_its_fields_until_its_day_begins(fields: Any, matches: bool) -> None:
-    silence = SilenceSpec.model_validate({"owner": "o", "reason": "r", "until": "2026-11-28", **fields})
+    silence = SilenceSpec.model_validate({"who": "o", "why": "r", "until": "2026-11-28", **fields})
     assert (silenced(row(), [silence], START).status == "silenced") == matches
 
 

@@ -311,7 +311,7 @@ def test_page_records_without_sending(lake: AlertLake) -> None:
 
 
 def test_silenced_finding_is_recorded_and_never_sent(tmp_path: Path) -> None:
-    silence = {"key": "10.0.0.1", "owner": "ann", "reason": "a scan", "until": "2026-11-28"}
+    silence = {"key": "10.0.0.1", "who": "ann", "why": "a scan", "until": "2026-11-28"}
     lake = AlertLake(str(tmp_path), silence=[silence])
     lake.landing = {"b": (1, 12), "c": (2, 1)}
     lake.run(range(3))
@@ -334,7 +334,7 @@ def test_silenced_finding_is_recorded_and_never_sent(tmp_path: Path) -> None:
 def test_withdrawal_of_a_sent_finding_passes_a_silence(lake: AlertLake) -> None:
     receiver = Receiver()
     lake.deliver(receiver, "one")
-    silence = {"block": "busy", "owner": "ann", "reason": "a scan", "until": "2026-12-28"}
+    silence = {"block": "busy", "who": "ann", "why": "a scan", "until": "2026-12-28"}
     lake.stream = AlertLake(f"{lake.root}/other", silence=[silence]).stream
     lake.landing["b"] = (1, 30)
     lake.run([1])

@@ -15,7 +15,7 @@ from transom.stream import parse
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/alerts.md"
 OPS = {"notifier": "tests.support.file_notifier.FileNotifier"}
-SILENCE = {"kind": "alert", "owner": "ann", "reason": "known", "until": "2026-12-31"}
+SILENCE = {"kind": "alert", "who": "ann", "why": "known", "until": "2026-12-31"}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ SILENCE = {"kind": "alert", "owner": "ann", "reason": "known", "until": "2026-12
             "notify.ops.minimum: cannot be given with severity",
         ),
         ({"silence": [{**SILENCE, "until": ...}]}, "silence[0].until: is required"),
-        ({"silence": [{**SILENCE, "owner": ...}]}, "silence[0].owner: is required"),
+        ({"silence": [{**SILENCE, "who": ...}]}, "silence[0].who: is required"),
         ({"silence": [{**SILENCE, "reason": ""}]}, "silence[0].reason: "),
         ({"silence": [{**SILENCE, "kind": ...}]}, "silence[0]: must have at least one of key"),
         ({"silence": [{**SILENCE, "block": "lod"}]}, "silence[0].block: no block 'lod'; nearest: load"),

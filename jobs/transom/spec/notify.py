@@ -73,9 +73,9 @@ class SilenceSpec(Model):
     """The kind of the findings."""
     block: Name | None = None
     """The block of the findings."""
-    owner: NonEmptyStr
+    who: NonEmptyStr
     """The person who is responsible for the silence."""
-    reason: NonEmptyStr
+    why: NonEmptyStr
     """The reason for the silence."""
     until: Day
     """The end: the silence ends when this day begins, in UTC."""

@@ -35,7 +35,7 @@ SILENCE = {"kind": "alert", "who": "ann", "why": "known", "until": "2026-12-31"}
         ),
         ({"silence": [{**SILENCE, "until": ...}]}, "silence[0].until: is required"),
         ({"silence": [{**SILENCE, "who": ...}]}, "silence[0].who: is required"),
-        ({"silence": [{**SILENCE, "reason": ""}]}, "silence[0].reason: "),
+        ({"silence": [{**SILENCE, "why": ""}]}, "silence[0].why: "),
         ({"silence": [{**SILENCE, "kind": ...}]}, "silence[0]: must have at least one of key"),
         ({"silence": [{**SILENCE, "block": "lod"}]}, "silence[0].block: no block 'lod'; nearest: load"),
         *(

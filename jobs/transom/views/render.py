@@ -4,12 +4,12 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 import vl_convert
-from jinja2 import Environment, PackageLoader
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from transom.charts.section import MAX_TEXT
@@ -47,7 +47,19 @@ CONFIG: Mapping[str, Any] = {
 
 def render(template: str, **values: object) -> str:
     """Return a template of this package with its values; every text among them is escaped."""
-    return _environment().get_template(template).render(**values, style=style())
+    return environment(__package__).get_template(template).render(**values, style=style())
+
+
+@cache
+def environment(*packages: str) -> Environment:
+    """Return the templates of packages, the first ones first; every text is escaped."""
+    loader = ChoiceLoader([PackageLoader(package) for package in packages])
+    built = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    built.filters |= {"as_text": as_text, "svg": svg, "hour": format_hour}
+    built.globals["counted"] = counted
+    built.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    built.tests["time"] = lambda value: isinstance(value, datetime)
+    return built
 
 
 def svg(spec: Mapping[str, Any]) -> Markup:
@@ -96,15 +108,3 @@ def style() -> Markup:
 def _svg(spec: str) -> str:
     # A page that is open all day is rendered often, and its charts seldom change.
     return vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-
-
-@lru_cache(1)
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"as_text": as_text, "svg": svg, "hour": format_hour}
-    environment.globals["counted"] = counted
-    environment.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
-    environment.tests["time"] = lambda value: isinstance(value, datetime)
-    return environment

@@ -1,0 +1,92 @@
+"""Parameters of an address: the hours, the key, the filters."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import Query, Request
+
+from transom.core import intervals
+from transom.core.intervals import Interval, format_hour
+from transom.spec.errors import did_you_mean
+from transom.stream import Stream
+from transom.views.open_stream import OpenStream
+from transom.views.view import parse_key
+from transom.web.links import KEY
+
+LONGEST = timedelta(days=366)
+"""The longest interval of a page with rows; the grid of hours has no limit."""
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000)]
+Start = Annotated[str | None, Query(alias="from")]
+End = Annotated[str | None, Query(alias="to")]
+
+
+class BadInput(ValueError):
+    """A parameter breaks a rule. The text is the rule and the value."""
+
+
+@contextmanager
+def rules() -> Iterator[None]:
+    """Raise the errors of values as `BadInput`."""
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise BadInput(str(error)) from None
+
+
+def interval(
+    opened: OpenStream, start: str | None, end: str | None, longest: timedelta | None
+) -> tuple[Interval, list[str]]:
+    """Return the hours of a page, and notices about them; an empty text is no text.
+
+    Raises:
+        BadInput: a time is none, the start is not before the end, or the interval is too long.
+        NothingToView: no run has requested an hour.
+    """
+    with rules():
+        first, last = (hour(text, place) if text else None for text, place in ((start, "from"), (end, "to")))
+        if first and last:
+            # The rule of intervals, also if the stream has no hours.
+            Interval(first, last)
+        chosen, notices = opened.interval_of(first, last)
+        if longest is not None and chosen.end - chosen.start > longest:
+            rule = f"must be at most {longest.days} days apart on this page; the grid of hours has no limit"
+            raise ValueError(f"from and to: {rule}; got {format_hour(chosen.start)} to {format_hour(chosen.end)}")
+    return chosen, notices
+
+
+def hour(text: str, place: str) -> datetime:
+    """Return an hour; raises ValueError with the name of the place."""
+    return intervals.parse(text, place)
+
+
+def key_in(request: Request, stream: Stream) -> dict[str, str]:
+    """Return the key of an address: the parameters `key.COLUMN`, or `key` as a person types it.
+
+    Raises:
+        BadInput: the stream has no such column.
+    """
+    columns = {
+        name.removeprefix(KEY): text for name, text in request.query_params.items() if name.startswith(KEY)
+    }
+    known = sorted(stream.event_types)
+    for column in columns:
+        if column not in known:
+            raise BadInput(f"key: must be of columns of {stream.name}; got {column!r}{did_you_mean(column, known)}")
+    typed = request.query_params.get("key")
+    if columns or not typed:
+        return columns
+    with rules():
+        return parse_key(stream, typed)
+
+
+def one_of(name: str, text: str | None, known: Collection[str]) -> str | None:
+    """Return a filter; None if it is empty.
+
+    Raises:
+        BadInput: it is none of the known values.
+    """
+    if text and text not in known:
+        raise BadInput(f"{name}: must be one of {', '.join(known)}; got {text!r}")
+    return text or None

@@ -1,0 +1,50 @@
+"""HTML of the pages: templates of this package, with the macros and the style sheet of `transom.views`."""
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+
+from transom.views import render
+from transom.web.links import Links, address, hours_of, key_parameters
+
+ASSETS = {"page.css": "text/css", "page.js": "text/javascript"}
+"""The files of the pages, with their types."""
+KEPT = "private, max-age=31536000, immutable"
+"""How long a browser keeps a file: its address changes with its content."""
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the content of a file of the pages; the style sheet begins with that of `transom.views`."""
+    own = files(__package__).joinpath("templates", name).read_text()
+    return f"{render.style()}\n{own}" if name.endswith(".css") else own
+
+
+def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    """Return a page."""
+    root = str(request.scope.get("root_path", ""))
+    airflow = str(request.scope.get("app_root_path", ""))
+    links = values.pop("links", None) or Links(root, airflow, "")
+    html = _environment().get_template(template).render(
+        root=root, airflow=airflow, asset=_address(root), links=links, **values
+    )  # fmt: skip
+    # A text from a file's name may have surrogates.
+    return HTMLResponse(html.encode("utf-8", "replace"), status)
+
+
+def _address(root: str) -> Any:
+    def of(name: str) -> str:
+        return address(root, "static", name, v=hashlib.sha256(asset(name).encode()).hexdigest()[:12])
+
+    return of
+
+
+@cache
+def _environment() -> Any:
+    built = render.environment("transom.web", "transom.views")
+    built.globals |= {"address": address, "hours_of": hours_of, "key_of": key_parameters}
+    return built

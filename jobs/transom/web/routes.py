@@ -1,0 +1,282 @@
+"""The routes of the pages. Handlers are plain functions: they read files, and run in threads."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import StreamingResponse
+
+from transom.charts.section import DataTable, Section
+from transom.core.intervals import HOUR, Interval, format_hour, hour_of
+from transom.findings.from_ledger import SEVERITIES, Finding
+from transom.views import csv
+from transom.views.finding import finding_of
+from transom.views.findings import STATES, findings_of, table_of
+from transom.views.hours import HourGrid, hours
+from transom.views.key import key_of
+from transom.views.open_stream import OpenStream
+from transom.views.quality import quality_of
+from transom.views.results import sections_of
+from transom.web.links import Links
+from transom.web.open_streams import OpenStreams
+from transom.web.parameters import LONGEST, End, PageNumber, Start, interval, key_in, one_of, rules
+from transom.web.parameters import hour as parse_hour
+from transom.web.render import ASSETS, KEPT, asset, page
+from transom.web.summary import summary_of
+
+
+@dataclass
+class Visit:
+    """A request for a page of a stream.
+
+    Attributes:
+        request: the request.
+        opened: the stream.
+        start: the parameter `from`.
+        end: the parameter `to`.
+        number: the page of each table, from 1.
+        notices: what a reader should know about the page as a whole.
+    """
+
+    request: Request
+    opened: OpenStream
+    start: str | None
+    end: str | None
+    number: int
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def links(self) -> Links:
+        """The addresses of the stream's pages; they keep the hours that were given."""
+        scope = self.request.scope
+        given = {name: text for name, text in (("from", self.start), ("to", self.end)) if text}
+        return Links(scope["root_path"], scope.get("app_root_path", ""), self.opened.stream.name, given)
+
+    def interval(self, longest: timedelta | None = LONGEST) -> Interval:
+        """Return the hours of the page; raises as `parameters.interval`."""
+        chosen, notices = interval(self.opened, self.start, self.end, longest)
+        self.notices += [*self.opened.notices(), *notices]
+        return chosen
+
+    def key(self) -> dict[str, str]:
+        """Return the key of the address; raises as `parameters.key_in`."""
+        return key_in(self.request, self.opened.stream)
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return a page."""
+        stream = self.opened.stream
+        blocks = {
+            feature.name: [*stream.blocks(feature.block)]
+            for feature in stream.features
+            if feature.view is not None and stream.blocks(feature.block)
+        }
+        return page(
+            self.request, template, status, links=self.links, stream=stream, blocks=blocks, visit=self,
+            tab=template.removesuffix(".html"), **values,
+        )  # fmt: skip
+
+    def other_page(self, number: int) -> str:
+        """Return the address of another page of the same tables."""
+        return str(self.request.url.include_query_params(page=number).query)
+
+    def csv(self, table: DataTable | None, *names: str) -> Response:
+        """Return a table as a file for spreadsheets.
+
+        Raises:
+            HTTPException: there is no table.
+        """
+        if table is None:
+            raise HTTPException(404, "There is no such table in these hours.")
+        name = "-".join([self.opened.stream.name, *names])
+        encoded = (line.encode("utf-8", "replace") for line in csv.lines(table))
+        disposition = f'attachment; filename="{name}.csv"'
+        return StreamingResponse(
+            encoded, media_type="text/csv; charset=utf-8", headers={"Content-Disposition": disposition}
+        )
+
+
+def common_routes(
+    streams: OpenStreams,
+    user: Callable[..., Any],
+    readable: Callable[[Any, Collection[str]], Collection[str]],
+) -> APIRouter:
+    """Return the routes that are about no stream alone; arguments as of `app.Access`."""
+    router = APIRouter()
+
+    @router.get("/")
+    def all_streams(request: Request, who: Annotated[Any, Depends(user)]) -> Response:
+        """Show the streams that the user may read."""
+        names = sorted(readable(who, streams.names()))
+        return page(request, "streams.html", summaries=[summary_of(streams, name) for name in names])
+
+    @router.get("/static/{name}")
+    def static(name: str) -> Response:
+        """Return a file of the pages."""
+        if name not in ASSETS:
+            raise HTTPException(404, "There is no such file.")
+        return Response(asset(name), media_type=ASSETS[name], headers={"Cache-Control": KEPT})
+
+    return router
+
+
+def stream_routes(streams: OpenStreams) -> APIRouter:
+    """Return the routes below a stream. The caller adds the permission to read the stream."""
+    router = APIRouter(prefix="/streams/{dag_id}")
+
+    def visited(
+        request: Request, dag_id: str, start: Start = None, end: End = None, page: PageNumber = 1
+    ) -> Visit:
+        return Visit(request, streams.opened(dag_id), start, end, page)
+
+    _add_findings(router, visited)
+    _add_hours(router, visited)
+    _add_results(router, visited)
+    return router
+
+
+def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
+    OfVisit = Annotated[Visit, Depends(visited)]
+
+    def filters_in(
+        visit: OfVisit,
+        state: str | None = None,
+        severity: str | None = None,
+        kind: str | None = None,
+        block: str | None = None,
+    ) -> dict[str, Any]:
+        return {
+            "state": one_of("state", state, STATES),
+            "severity": one_of("severity", severity, SEVERITIES),
+            "kind": kind or None,
+            "block": block or None,
+            "key": visit.key(),
+        }
+
+    OfFilters = Annotated[dict[str, Any], Depends(filters_in)]
+
+    @router.get("")
+    def findings(visit: OfVisit, filters: OfFilters) -> Response:
+        """Show the findings of an interval."""
+        interval = visit.interval()
+        found = findings_of(visit.opened, interval, page=visit.number, **filters)
+        return visit.page("findings.html", interval=interval, found=found, filters=filters, states=STATES)
+
+    @router.get("/findings.csv")
+    def findings_csv(visit: OfVisit, filters: OfFilters) -> Response:
+        """Return the findings of an interval as a file."""
+        return visit.csv(table_of(visit.opened, visit.interval(), **filters), "findings")
+
+    @router.get("/findings/{finding_id}")
+    def finding(visit: OfVisit, finding_id: str) -> Response:
+        """Show a finding."""
+        detail = finding_of(visit.opened, finding_id)
+        if detail is None:
+            rule = "It may have been withdrawn, as late data changed the rows, or the address is wrong."
+            raise HTTPException(404, f"There is no such finding. {rule}")
+        return visit.page("finding.html", detail=detail, hours=_hours_of(detail.finding))
+
+
+def _hours_of(finding: Finding) -> Interval | None:
+    """Return the hours of a finding; None if it belongs to no hour."""
+    starts = [time for time in (finding.first_hour, finding.start_time) if time is not None]
+    if not starts:
+        return None
+    return Interval(hour_of(min(starts)), max(finding.hour, hour_of(max(starts))) + HOUR)
+
+
+def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
+    OfVisit = Annotated[Visit, Depends(visited)]
+
+    def grid_of(visit: Visit, interval: Interval) -> HourGrid:
+        snapshot = visit.opened.snapshot()
+        return hours(visit.opened.stream, snapshot, visit.opened.results.freshness(snapshot), interval)
+
+    @router.get("/hours")
+    def grid(visit: OfVisit) -> Response:
+        """Show the state of each stage by hour."""
+        interval = visit.interval(longest=None)
+        return visit.page("hours.html", interval=interval, grid=grid_of(visit, interval))
+
+    @router.get("/hours.csv")
+    def grid_csv(visit: OfVisit, part: str = "attention") -> Response:
+        """Return a table of the grid as a file."""
+        tables = grid_of(visit, visit.interval(longest=None))
+        name = one_of("part", part, ("attention", "counts"))
+        return visit.csv(tables.counts if name == "counts" else tables.attention, "hours")
+
+    @router.get("/hours/{hour}")
+    def hour(visit: OfVisit, hour: str) -> Response:
+        """Show the state of an hour, its cause, and what to run."""
+        with rules():
+            moment = parse_hour(hour, "hour")
+            interval = Interval.of_hour(moment)
+        visit.notices += visit.opened.notices()
+        of_hour = grid_of(visit, interval)
+        is_known = set(of_hour.states) != {"none"}
+        return visit.page("hour.html", 200 if is_known else 404, interval=interval, grid=of_hour)
+
+
+def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
+    OfVisit = Annotated[Visit, Depends(visited)]
+
+    def block_of(visit: OfVisit, feature: str, block: str) -> tuple[Interval, list[Section]]:
+        names = {feature.name: feature for feature in visit.opened.stream.features}
+        if feature not in names or block not in visit.opened.stream.blocks(names[feature].block):
+            raise HTTPException(404, f"The stream {visit.opened.stream.name} has no such block.")
+        interval = visit.interval()
+        return interval, sections_of(visit.opened, feature, block, interval, visit.key(), visit.number)
+
+    OfBlock = Annotated[tuple[Interval, list[Section]], Depends(block_of)]
+
+    @router.get("/results/{feature}/{block}.csv")
+    def block_csv(visit: OfVisit, of_block: OfBlock, feature: str, block: str, part: str = "") -> Response:
+        """Return the results of a block as a file."""
+        return visit.csv(_part(of_block[1], part), feature, block)
+
+    @router.get("/results/{feature}/{block}")
+    def block(visit: OfVisit, of_block: OfBlock, feature: str, block: str) -> Response:
+        """Show the results of a block."""
+        interval, sections = of_block
+        return visit.page(
+            "block.html", interval=interval, sections=sections, feature=feature, block=block,
+            key=visit.key(), file=f"{block}.csv",
+        )  # fmt: skip
+
+    @router.get("/quality")
+    def quality(visit: OfVisit) -> Response:
+        """Show checks, rejected lines and runs."""
+        interval = visit.interval()
+        sections = quality_of(visit.opened, interval, visit.number)
+        return visit.page("quality.html", interval=interval, sections=sections)
+
+    @router.get("/quality.csv")
+    def quality_csv(visit: OfVisit, part: str = "") -> Response:
+        """Return a table of the page of quality as a file."""
+        return visit.csv(_part(quality_of(visit.opened, visit.interval()), part), "quality")
+
+    @router.get("/key")
+    def key(visit: OfVisit) -> Response:
+        """Show what is known of a key."""
+        interval, chosen = visit.interval(), visit.key()
+        if not chosen:
+            return visit.page("key.html", interval=interval, key=chosen, view=None)
+        with rules():
+            view = key_of(visit.opened, chosen, interval, visit.number)
+        visit.notices += view.notices
+        return visit.page("key.html", interval=interval, key=chosen, view=view)
+
+    @router.get("/key.csv")
+    def key_csv(visit: OfVisit, part: str = "") -> Response:
+        """Return a table of the page of a key as a file."""
+        with rules():
+            view = key_of(visit.opened, visit.key(), visit.interval())
+        return visit.csv(_part(view.sections, part), "key")
+
+
+def _part(sections: Iterable[Section], anchor: str) -> DataTable | None:
+    """Return the table of the section with an id; of the first one that has a table without an id."""
+    return next(
+        (part.table for part in sections if part.table is not None and anchor in ("", part.anchor)), None
+    )

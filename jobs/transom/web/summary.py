@@ -1,0 +1,69 @@
+"""A stream in the list of streams."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from transom.core.intervals import Interval, format_hour
+from transom.spec.errors import SpecificationError
+from transom.storage.tables import LakeError
+from transom.views.findings import findings_of
+from transom.views.hours import WORST, HourGrid, hours
+from transom.views.open_stream import NothingToView
+from transom.web.open_streams import OpenStreams
+
+LATEST = timedelta(days=7)
+"""The length of the interval of the list."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A stream in the list of streams.
+
+    Attributes:
+        name: its name.
+        title: its title.
+        problem: why there is nothing to show; None if there is something.
+        interval: the latest requested hours.
+        grid: the state of each stage in these hours.
+        findings: the number of their findings by severity.
+    """
+
+    name: str
+    title: str = ""
+    problem: str | None = None
+    interval: Interval | None = None
+    grid: HourGrid | None = None
+    findings: Mapping[str, int] = field(default_factory=dict)
+
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """The worst state of all stages in each hour, and the hour with it as text."""
+        rows = [] if self.grid is None else zip(*self.grid.stages.values(), strict=True)
+        worst = (min(cells, key=lambda cell: WORST.index(cell.state)) for cells in rows)
+        return [(cell.state, f"{format_hour(cell.interval.start)}: {cell.state}") for cell in worst]
+
+    @property
+    def text(self) -> str:
+        """The number of hours in each state."""
+        counts = Counter(state for state, _ in self.cells)
+        return ", ".join(f"{counts[state]} {state}" for state in WORST if counts[state]) + " hours"
+
+
+def summary_of(streams: OpenStreams, name: str) -> Summary:
+    """Return a stream in the list of streams; a problem of one stream does not hide the others."""
+    try:
+        opened = streams.opened(name)
+        title = opened.stream.title or opened.stream.source.path
+        latest, _ = opened.interval_of(None, None)
+        interval = Interval(max(latest.start, latest.end - LATEST), latest.end)
+        snapshot = opened.snapshot()
+        grid = hours(opened.stream, snapshot, opened.results.freshness(snapshot), interval)
+        counts = findings_of(opened, interval).choices.get("severity", {})
+    except SpecificationError as error:
+        return Summary(name, problem=f"The stream file is wrong: {error}")
+    except (NothingToView, LakeError) as error:
+        return Summary(name, problem=f"{error}.")
+    return Summary(name, title, None, interval, grid, counts)

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from deltalake.exceptions import DeltaError
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from transom.spec.errors import SpecificationError
-from transom.storage.tables import LakeError
+from transom.storage.tables import LakeError, one_line_message
 from transom.views.open_stream import NothingToView
 from transom.web.open_streams import OpenStreams, UnknownStream
 from transom.web.parameters import BadInput
@@ -68,6 +69,7 @@ def application(access: Access) -> FastAPI:
         (BadInput, 422),
         (SpecificationError, 503),
         (LakeError, 503),
+        (DeltaError, 503),
     ):
         app.add_exception_handler(kind, _handler(status))
     app.add_exception_handler(HTTPException, _refused)
@@ -93,6 +95,8 @@ def _handler(status: int) -> Callable[[Request, Exception], Response]:
             return _error(request, status, f"No stream file declares the stream {error}.")
         if isinstance(error, NothingToView):
             return _error(request, status, f"{error}.", "Nothing to see yet")
+        if isinstance(error, DeltaError):
+            return _error(request, status, one_line_message(error))
         title = "The stream file is wrong" if isinstance(error, SpecificationError) else None
         return _error(request, status, str(error), title)
 

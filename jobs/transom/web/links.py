@@ -10,6 +10,9 @@ from transom.core.intervals import Interval, format_hour
 KEY = "key."
 """The start of the parameters that are columns of a key: `key.client=10.0.0.1`."""
 
+LONGEST = 8_000
+"""The maximum number of characters of a link; servers refuse much longer ones."""
+
 
 def address(root: str, *segments: object, **parameters: object) -> str:
     """Return an address below a root; parameters that are None are left out.
@@ -63,9 +66,10 @@ class Links:
         """Return the address of the grid of an interval."""
         return self("hours", **hours_of(interval))
 
-    def key(self, key: Mapping[str, str], **parameters: object) -> str:
-        """Return the address of the page of a key."""
-        return self("key", **key_parameters(key), **parameters)
+    def key(self, key: Mapping[str, str], **parameters: object) -> str | None:
+        """Return the address of the page of a key; None if it is too long for a server."""
+        link = self("key", **key_parameters(key), **parameters)
+        return link if len(link) <= LONGEST else None
 
     def dag(self, *segments: object) -> str:
         """Return the address of the DAG in Airflow."""

@@ -9,8 +9,6 @@ from fastapi import Query, Request
 
 from transom.core import intervals
 from transom.core.intervals import Interval, format_hour
-from transom.spec.errors import did_you_mean
-from transom.stream import Stream
 from transom.views.open_stream import OpenStream
 from transom.views.view import parse_key
 from transom.web.links import KEY
@@ -61,24 +59,19 @@ def hour(text: str, place: str) -> datetime:
     return intervals.parse(text, place)
 
 
-def key_in(request: Request, stream: Stream) -> dict[str, str]:
+def key_in(request: Request, opened: OpenStream) -> dict[str, str]:
     """Return the key of an address: the parameters `key.COLUMN`, or `key` as a person types it.
 
     Raises:
-        BadInput: the stream has no such column.
+        BadInput: the stream has no such column, or the text is no value of it.
     """
-    columns = {
-        name.removeprefix(KEY): text for name, text in request.query_params.items() if name.startswith(KEY)
-    }
-    known = sorted(stream.event_types)
-    for column in columns:
-        if column not in known:
-            raise BadInput(f"key: must be of columns of {stream.name}; got {column!r}{did_you_mean(column, known)}")
-    typed = request.query_params.get("key")
-    if columns or not typed:
-        return columns
+    given = request.query_params
+    key = {name.removeprefix(KEY): text for name, text in given.items() if name.startswith(KEY)}
     with rules():
-        return parse_key(stream, typed)
+        if not key and given.get("key"):
+            key = parse_key(opened.stream, given["key"])
+        opened.key_of(key)
+    return key
 
 
 def one_of(name: str, text: str | None, known: Collection[str]) -> str | None:

@@ -62,7 +62,7 @@ class Visit:
 
     def key(self) -> dict[str, str]:
         """Return the key of the address; raises as `parameters.key_in`."""
-        return key_in(self.request, self.opened.stream)
+        return key_in(self.request, self.opened)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
@@ -168,7 +168,7 @@ def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
         """Return the findings of an interval as a file."""
         return visit.csv(table_of(visit.opened, visit.interval(), **filters), "findings")
 
-    @router.get("/findings/{finding_id}")
+    @router.get("/findings/{finding_id:path}")
     def finding(visit: OfVisit, finding_id: str) -> Response:
         """Show a finding."""
         detail = finding_of(visit.opened, finding_id)
@@ -191,7 +191,7 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
 
     def grid_of(visit: Visit, interval: Interval) -> HourGrid:
         snapshot = visit.opened.snapshot()
-        return hours(visit.opened.stream, snapshot, visit.opened.results.freshness(snapshot), interval)
+        return hours(visit.opened.stream, snapshot, visit.opened.freshness(snapshot), interval)
 
     @router.get("/hours")
     def grid(visit: OfVisit) -> Response:

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from deltalake.exceptions import DeltaError
+
 from transom.core.intervals import Interval, format_hour
 from transom.spec.errors import SpecificationError
-from transom.storage.tables import LakeError
+from transom.storage.tables import LakeError, one_line_message
 from transom.views.findings import findings_of
 from transom.views.hours import WORST, HourGrid, hours
 from transom.views.open_stream import NothingToView
@@ -60,10 +62,10 @@ def summary_of(streams: OpenStreams, name: str) -> Summary:
         latest, _ = opened.interval_of(None, None)
         interval = Interval(max(latest.start, latest.end - LATEST), latest.end)
         snapshot = opened.snapshot()
-        grid = hours(opened.stream, snapshot, opened.results.freshness(snapshot), interval)
+        grid = hours(opened.stream, snapshot, opened.freshness(snapshot), interval)
         counts = findings_of(opened, interval).choices.get("severity", {})
     except SpecificationError as error:
         return Summary(name, problem=f"The stream file is wrong: {error}")
-    except (NothingToView, LakeError) as error:
-        return Summary(name, problem=f"{error}.")
+    except (NothingToView, LakeError, DeltaError) as error:
+        return Summary(name, problem=f"{one_line_message(error)}.")
     return Summary(name, title, None, interval, grid, counts)

@@ -1,0 +1,214 @@
+"""Each page shows what the tables have; filters, pages and downloads agree with them."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.asgi import request
+from tests.support.viewed_lake import SIX, at, finding, window
+from tests.web.conftest import Pages
+from tests.web.elements import Elements
+from transom.charts.section import MAX_ROWS
+from transom.core.intervals import format_hour
+
+SEVERITIES = ("high", "medium", "low")
+MANY = 120
+CLIENTS = 250
+
+
+@pytest.fixture(scope="module")
+def filled(shared: Pages) -> Iterator[Pages]:
+    lake = shared.lake
+    lake.find(
+        *(
+            finding(
+                n % 6,
+                f"finding {n}",
+                finding_id=f"f{n}",
+                severity=SEVERITIES[n % 3],
+                kind="episode" if n % 2 else "frame",
+                block="back" if n % 2 else "busy",
+                stage="patterns" if n % 2 else "frames",
+                key=f"10.0.0.{n % 4}",
+                first_hour=at(0),
+                evidence=(f"evidence {n}",),
+            )
+            for n in range(MANY)
+        )
+    )
+    lake.add("aggregates", [window(4, f"c{n}", n + 1, level=1) for n in range(5)])
+    item = {"hour": at(5), "block": "regulars", "window_end": at(6), "high": 900, "slots": "1", "spell_id": "s"}
+    lake.add("persistent_items", [{**item, "client": f"c{n}", "low": n + 1} for n in range(CLIENTS)])
+    lake.add("rejected", [
+        {"hour": at(1), "source_id": "s", "source_line": n, "raw": f"line {n}", "reason": "short"} for n in range(7)
+    ])  # fmt: skip
+    lake.ran("aggregates", 0, 6, rows=5)
+    yield shared
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return [*csv.DictReader(io.StringIO(text))]
+
+
+def hours(start: int, end: int) -> str:
+    return f"from={format_hour(at(start))}&to={format_hour(at(end))}"
+
+
+def test_findings_of_an_interval_in_pages(filled: Pages) -> None:
+    seen: list[str] = []
+    for number in range(1, 4):
+        links = Elements(filled.get(f"?page={number}").text).links
+        seen += [link.rpartition("/")[2] for link in links if "/findings/" in link]
+    assert sorted(seen) == sorted(f"f{n}" for n in range(MANY))
+    assert [SEVERITIES[int(name[1:]) % 3] for name in seen] == sorted(
+        (SEVERITIES[n % 3] for n in range(MANY)), key=SEVERITIES.index
+    )
+    assert f"{MANY} findings" in filled.get("").text
+    assert "Page 2 of 3" in filled.get("?page=2").text
+    assert not [link for link in Elements(filled.get("?page=9").text).links if "/findings/" in link]
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("severity=high", lambda n: n % 3 == 0),
+        ("kind=frame", lambda n: n % 2 == 0),
+        ("block=back&severity=low", lambda n: n % 2 and n % 3 == 2),
+        ("key=10.0.0.1", lambda n: n % 4 == 1),
+        ("key.client=10.0.0.2", lambda n: n % 4 == 2),
+        ("state=new", lambda n: True),
+        ("state=withdrawn", lambda n: False),
+        ("state=&severity=&kind=&block=&key=", lambda n: True),
+        (f"state=ongoing&{hours(1, 6)}", lambda n: n % 6 >= 1),
+        (hours(5, 6), lambda n: n % 6 == 5),
+        ("kind=nothing", lambda n: False),
+    ],
+)
+def test_filters_of_findings(filled: Pages, query: str, kept: object) -> None:
+    expected = {f"f{n}" for n in range(MANY) if kept(n)}  # type: ignore[operator]
+    rows = rows_of(filled.get(f"/findings.csv?{query}").text)
+    assert {row["finding_id"] for row in rows} == expected
+    page = Elements(filled.get(f"?{query}").text)
+    assert f"{len(expected)} finding" in page.text
+    assert {link.rpartition("/")[2].partition("?")[0] for link in page.links if "/findings/" in link} <= expected
+
+
+def test_a_finding_with_its_links(filled: Pages) -> None:
+    page = Elements(filled.get("/findings/f7").text)
+    assert "finding 7" in page.text
+    assert "evidence 7" in page.text
+    assert any("/results/patterns/back?" in link for link in page.links)
+    assert any("/key?" in link and "key.client=10.0.0.3" in link for link in page.links)
+    assert sum("/findings/f" in link for link in page.links) == 20
+    for link in page.links:
+        if link.startswith("/streams/six"):
+            filled.get(link.removeprefix("/streams/six"))
+
+
+def test_results_of_a_block_in_pages_and_as_a_file(filled: Pages) -> None:
+    expected = {f"c{n}": str(n + 1) for n in range(CLIENTS)}
+    rows = rows_of(filled.get("/results/persistence/regulars.csv").text)
+    assert {row["client"]: row["low"] for row in rows} == expected
+    seen: list[str] = []
+    for number in (1, 2):
+        cells = Elements(filled.get(f"/results/persistence/regulars?page={number}").text).cells
+        seen += [cell for cell in cells if cell in expected]
+    assert sorted(seen) == sorted(expected)
+    assert f"Page 1 of {-(-CLIENTS // MAX_ROWS)}" in filled.get("/results/persistence/regulars").text
+
+
+def test_results_of_a_key(filled: Pages) -> None:
+    of_key = Elements(filled.get("/results/aggregates/traffic?key=c3").text)
+    assert "c3" in of_key.cells
+    assert "c2" not in of_key.cells
+    assert rows_of(filled.get("/results/aggregates/traffic.csv?key.client=c3").text)[0]["n"] == "4"
+
+
+@pytest.mark.parametrize("block", ["patterns/back", "frames/busy", "fills/before", "frequency/often"])
+def test_a_block_without_rows_says_so(filled: Pages, block: str) -> None:
+    assert "No " in Elements(filled.get(f"/results/{block}").text).text
+    response = request(filled.app, f"/streams/six/results/{block}.csv")
+    assert response.status_code == 404 or len(response.text.splitlines()) == 1
+
+
+def test_quality_and_its_files(filled: Pages) -> None:
+    page = Elements(filled.get("/quality").text)
+    assert "7 lines" in page.text
+    files = [link.removeprefix("/streams/six") for link in page.links if "quality.csv" in link]
+    assert files
+    rows = [row for of in files for row in rows_of(filled.get(of).text)]
+    assert {row["raw"] for row in rows if "raw" in row} >= {"line 0"}
+
+
+def test_page_of_a_key(filled: Pages) -> None:
+    page = Elements(filled.get("/key?key=c4").text)
+    assert "5" in page.cells
+    assert {link.partition("?")[0] for link in page.links if "key.csv" in link} == {"/streams/six/key.csv"}
+    page = Elements(filled.get("/key?key.client=10.0.0.1").text)
+    assert f"{MANY // 4} findings" in page.text
+    assert "Type a key" in filled.get("/key").text
+
+
+def test_grid_and_hours(filled: Pages) -> None:
+    page = Elements(filled.get("/hours").text)
+    of_hours = [link for link in page.links if "/hours/2015-05-17T" in link]
+    assert len(of_hours) == 6 * len(filled.lake.stream.stages)
+    assert filled.get("/hours.csv?part=counts").text.startswith("stage,")
+    hour = Elements(filled.get("/hours/2015-05-17T02:00").text)
+    assert "Run these hours" in hour.text
+    assert "aggregates" in hour.text
+    assert "No run has requested this hour" in filled.get("/hours/2015-06-17T02:00", 404).text
+
+
+def test_grid_of_months_leads_to_days(filled: Pages) -> None:
+    page = Elements(filled.get("/hours?from=2014-01-01T00:00&to=2016-01-01T00:00").text)
+    grids = [link for link in page.links if "/hours?from=2015-05-01" in link]
+    assert len(grids) == len(filled.lake.stream.stages)
+
+
+def test_links_keep_the_hours_that_were_given(filled: Pages) -> None:
+    page = Elements(filled.get(f"?{hours(1, 3)}").text)
+    assert all(
+        "from=2015-05-17T01%3A00" in link
+        for link in page.links
+        if link.startswith("/streams/six/") and "/findings" not in link
+    )
+    assert not [link for link in Elements(filled.get("").text).links if "from=" in link]
+
+
+def test_list_of_streams_counts_findings(filled: Pages) -> None:
+    text = Elements(request(filled.app, "/").text).text
+    assert "40 high findings" in text
+    assert "6 stale hours" in text
+
+
+def test_an_edited_stream_file_is_read_again(pages: Pages) -> None:
+    pages.get("/results/aggregates/traffic")
+    pages.get("/results/aggregates/visits", 404)
+    pages.lake.file.write_text(SIX.replace("  traffic:", "  visits:"))
+    pages.get("/results/aggregates/visits")
+    pages.lake.file.write_text("name: six\nkey: 1\n")
+    assert "key" in pages.get("", 503).text
+    pages.lake.file.write_text(SIX)
+    pages.get("/results/aggregates/traffic")
+
+
+def test_a_run_that_publishes_is_seen(pages: Pages) -> None:
+    assert "2015-05-17T06:00" in pages.get("").text
+    pages.lake.publish([6, 7], run="b")
+    assert "2015-05-17T08:00" in pages.get("").text
+
+
+def test_a_stream_without_a_run(pages: Pages, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path_factory.mktemp("empty")))
+    assert "no run of six is in this lake" in pages.get("").text
+    assert "no run of six" in pages.get("/hours").text
+
+
+def test_two_streams_are_apart(pages: Pages) -> None:
+    (pages.lake.file.parent / "other.yaml").write_text(SIX.replace("name: six", "name: other"))
+    text = request(pages.app, "/").text
+    assert "/streams/six" in text
+    assert "no run of other is in this lake" in text

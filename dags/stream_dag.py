@@ -18,6 +18,7 @@ from transom.core.durations import format_duration
 from transom.core.partitions import SOURCE_STAGE
 from transom.features.registry import INGEST_OUTLETS
 from transom.spec.stream import Stream
+from transom_links import page_address
 from transom_notify import Notify
 from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
 
@@ -76,7 +77,13 @@ def _hour_params(stream: Stream) -> dict[str, Param]:
     end = f"End of the hours to run, not included, such as 2015-05-17T12:00. {rule}"
     again = "Compute and write these hours again, even where they are fresh."
     return {
-        "from": Param(None, title="From (UTC)", description=first, type=["null", "string"]),
+        "from": Param(
+            None,
+            title="From (UTC)",
+            description=first,
+            description_md=f"{first} [The hours of the stream]({page_address(stream.name, 'hours')}).",
+            type=["null", "string"],
+        ),
         "to": Param(None, title="To (UTC)", description=end, type=["null", "string"]),
         "recompute": Param(False, title="Recompute", description=again, type="boolean"),
     }

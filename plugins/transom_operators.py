@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from transom.core.intervals import Interval, format_hour
 from transom.core.locations import PACKAGE, job_script, lake
 from transom_connect import ConnectHook, is_connect
+from transom_links import PageLink
 from transom_metrics import send_hours, send_run
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def interval_of(params: Any, start: datetime | None, end: datetime | None) -> In
     return interval
 
 
-def _run_interval(context: Any) -> Interval:
+def run_interval(context: Any) -> Interval:
+    """Return the interval of the run of a task; raises as `interval_of`."""
     run = context["dag_run"]
     return interval_of(context["params"], run.data_interval_start, run.data_interval_end)
 
@@ -84,6 +86,8 @@ def trigger(run: Any) -> str:
 
 class SubmitStage(SparkSubmitOperator):
     """Submit a job by the connection `transom_spark`: in client mode, or to a Spark Connect server."""
+
+    operator_extra_links = (PageLink("hours"),)
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class SubmitStage(SparkSubmitOperator):
         """Add the run's interval and its published hours to each asset event, and send metrics."""
         from transom.ledger.ledger import Ledger
 
-        interval = _run_interval(context)
+        interval = run_interval(context)
         snapshot = Ledger(f"{lake()}/{self.stream}").snapshot()
         for asset in self.outlets:
             table = asset.uri.rpartition("/")[2]
@@ -164,6 +168,8 @@ def _asset_facts(stream: str, table: str, interval: Interval, snapshot: "LedgerS
 class _LedgerOperator(BaseOperator):
     """A task that evaluates the gates of stages over the run's interval, from the ledger."""
 
+    operator_extra_links = (PageLink("hours"),)
+
     def __init__(
         self,
         *,
@@ -193,7 +199,7 @@ class _LedgerOperator(BaseOperator):
         command = (
             f"{submit('run', self.stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
         )
-        ledger, interval = Ledger(f"{lake()}/{self.stream}"), _run_interval(context)
+        ledger, interval = Ledger(f"{lake()}/{self.stream}"), run_interval(context)
         specification = None
         try:
             specification = load(self.stream_file)
@@ -263,7 +269,7 @@ class Settle(BaseOperator):
         The first line of the log is the interval, or the error in it.
         """
         try:
-            interval = _run_interval(context)
+            interval = run_interval(context)
             _require_scheduled(interval, context)
         except AirflowFailException as error:
             LOG.error(str(error))
@@ -289,6 +295,8 @@ class Report(_LedgerOperator):
     """Shows the run's interval after all stages, a line each, what the run did, and the findings of the
     interval, the worst first."""
 
+    operator_extra_links = (PageLink(),)
+
     def __init__(
         self, *, stages: Sequence[str], arrival_delay: timedelta = timedelta(0), **kwargs: Any
     ) -> None:
@@ -304,12 +312,16 @@ class Report(_LedgerOperator):
         from transom.ledger.ledger import Ledger
 
         results = self.judge(self.stages, context)
-        root, interval = f"{lake()}/{self.stream}", _run_interval(context)
+        root, interval = f"{lake()}/{self.stream}", run_interval(context)
         lines = [result.summary for result in results]
         lines += [line for result in results for line in result.accepted]
         lines += format_run(Ledger(root), str(context["run_id"]), interval, self.arrival_delay)
         selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval)
-        lines += [*map(str, selected), *([rest] if rest else [])]
         for line in lines:
             LOG.info(line)
-        return lines
+        for finding in selected:
+            LOG.log(logging.WARNING if finding.severity == "high" else logging.INFO, str(finding))
+        more = [rest] if rest else []
+        for line in more:
+            LOG.info(line)
+        return [*lines, *map(str, selected), *more]

@@ -15,7 +15,7 @@ from transom.storage.tables import LakeError, one_line_message
 from transom.views.open_stream import NothingToView
 from transom.web.open_streams import OpenStreams, UnknownStream
 from transom.web.parameters import BadInput
-from transom.web.render import page
+from transom.web.render import links_of, page
 from transom.web.routes import common_routes, stream_routes
 
 LOG = logging.getLogger(__name__)
@@ -94,7 +94,8 @@ def _handler(status: int) -> Callable[[Request, Exception], Response]:
         if isinstance(error, UnknownStream):
             return _error(request, status, f"No stream file declares the stream {error}.")
         if isinstance(error, NothingToView):
-            return _error(request, status, f"{error}.", "Nothing to see yet")
+            links = links_of(request, str(request.path_params["dag_id"]))
+            return page(request, "nothing.html", status, text=f"{error}.", links=links)
         if isinstance(error, DeltaError):
             return _error(request, status, one_line_message(error))
         title = "The stream file is wrong" if isinstance(error, SpecificationError) else None

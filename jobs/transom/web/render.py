@@ -24,13 +24,18 @@ def asset(name: str) -> str:
     return f"{render.style()}\n{own}" if name.endswith(".css") else own
 
 
+def links_of(request: Request, stream: str = "", **hours: str | None) -> Links:
+    """Return the addresses of a stream's pages; they keep the hours that were given."""
+    scope = request.scope
+    given = {name: text for name, text in hours.items() if text}
+    return Links(scope.get("root_path", ""), scope.get("app_root_path", ""), stream, given)
+
+
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page."""
-    root = str(request.scope.get("root_path", ""))
-    airflow = str(request.scope.get("app_root_path", ""))
-    links = values.pop("links", None) or Links(root, airflow, "")
+    links = values.pop("links", None) or links_of(request)
     html = _environment().get_template(template).render(
-        root=root, airflow=airflow, asset=_address(root), links=links, **values
+        root=links.root, asset=_address(links.root), links=links, **values
     )  # fmt: skip
     # A text from a file's name may have surrogates.
     return HTMLResponse(html.encode("utf-8", "replace"), status)

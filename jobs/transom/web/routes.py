@@ -23,7 +23,7 @@ from transom.web.links import Links
 from transom.web.open_streams import OpenStreams
 from transom.web.parameters import LONGEST, End, PageNumber, Start, interval, key_in, one_of, rules
 from transom.web.parameters import hour as parse_hour
-from transom.web.render import ASSETS, KEPT, asset, page
+from transom.web.render import ASSETS, KEPT, asset, links_of, page
 from transom.web.summary import summary_of
 
 
@@ -50,9 +50,7 @@ class Visit:
     @property
     def links(self) -> Links:
         """The addresses of the stream's pages; they keep the hours that were given."""
-        scope = self.request.scope
-        given = {name: text for name, text in (("from", self.start), ("to", self.end)) if text}
-        return Links(scope["root_path"], scope.get("app_root_path", ""), self.opened.stream.name, given)
+        return links_of(self.request, self.opened.stream.name, **{"from": self.start, "to": self.end})
 
     def interval(self, longest: timedelta | None = LONGEST) -> Interval:
         """Return the hours of the page; raises as `parameters.interval`."""

@@ -1,5 +1,6 @@
 """Links from Airflow's tasks and forms to the pages of a stream."""
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,9 +39,7 @@ class PageLink(BaseOperatorLink):
         from transom_operators import run_interval
 
         interval = None
-        try:
+        # A run without valid hours says so in its log.
+        with suppress(AirflowFailException):
             interval = run_interval(ti_key.get_template_context())
-        except AirflowFailException:
-            # The run has no valid hours; its log says why.
-            pass
         return page_address(operator.stream, *self.segments, interval=interval)

@@ -22,7 +22,6 @@ class TransomPage(AirflowPlugin):
             "name": "Transom",
             "href": f"{PREFIX[1:]}/",
             "destination": "nav",
-            "category": "browse",
             "url_route": "transom",
             "nav_top_level": True,
         },

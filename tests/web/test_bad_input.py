@@ -119,9 +119,35 @@ def test_hostile_address(shared: Pages, address: str, text: str) -> None:
 def assert_harmless(html: str) -> None:
     page = Elements(html)
     assert page.tags <= {
-        *("html", "head", "meta", "title", "link", "script", "body", "main", "header", "nav", "section", "div"),
+        *(
+            "html",
+            "head",
+            "meta",
+            "title",
+            "link",
+            "script",
+            "body",
+            "main",
+            "header",
+            "nav",
+            "section",
+            "div",
+        ),
         *("h1", "h2", "p", "a", "span", "small", "strong", "bdi", "i", "ol", "ul", "li", "dl", "dt", "dd"),
-        *("details", "summary", "table", "thead", "tbody", "tfoot", "tr", "th", "td", "form", "label", "input"),
+        *(
+            "details",
+            "summary",
+            "table",
+            "thead",
+            "tbody",
+            "tfoot",
+            "tr",
+            "th",
+            "td",
+            "form",
+            "label",
+            "input",
+        ),
         *("select", "option", "button", "svg", "g", "path", "line", "text", "rect", "defs", "clippath"),
     }
     assert not [name for name, _ in page.attributes if name.startswith("on")]

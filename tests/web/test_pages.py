@@ -39,7 +39,14 @@ def filled(shared: Pages) -> Iterator[Pages]:
         )
     )
     lake.add("aggregates", [window(4, f"c{n}", n + 1, level=1) for n in range(5)])
-    item = {"hour": at(5), "block": "regulars", "window_end": at(6), "high": 900, "slots": "1", "spell_id": "s"}
+    item = {
+        "hour": at(5),
+        "block": "regulars",
+        "window_end": at(6),
+        "high": 900,
+        "slots": "1",
+        "spell_id": "s",
+    }
     lake.add("persistent_items", [{**item, "client": f"c{n}", "low": n + 1} for n in range(CLIENTS)])
     lake.add("rejected", [
         {"hour": at(1), "source_id": "s", "source_line": n, "raw": f"line {n}", "reason": "short"} for n in range(7)
@@ -92,7 +99,9 @@ def test_filters_of_findings(filled: Pages, query: str, kept: object) -> None:
     assert {row["finding_id"] for row in rows} == expected
     page = Elements(filled.get(f"?{query}").text)
     assert f"{len(expected)} finding" in page.text
-    assert {link.rpartition("/")[2].partition("?")[0] for link in page.links if "/findings/" in link} <= expected
+    assert {
+        link.rpartition("/")[2].partition("?")[0] for link in page.links if "/findings/" in link
+    } <= expected
 
 
 def test_a_finding_with_its_links(filled: Pages) -> None:
@@ -201,7 +210,9 @@ def test_a_run_that_publishes_is_seen(pages: Pages) -> None:
     assert "2015-05-17T08:00" in pages.get("").text
 
 
-def test_a_stream_without_a_run(pages: Pages, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_without_a_run(
+    pages: Pages, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path_factory.mktemp("empty")))
     assert "no run of six is in this lake" in pages.get("").text
     assert "no run of six" in pages.get("/hours").text

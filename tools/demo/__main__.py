@@ -231,6 +231,7 @@ def shown(lock: IO[str], began: float) -> bool:
         console.print(f"Airflow is up: [bold]{server.url}[/] ({login})")
         good = tour(server, web)
         console.print(f"\nAirflow's UI: [bold]{server.url}/dags[/] ({login}); the tables: {LAKE}")
+        console.print(f"The findings as pages: [bold]{server.url}/plugin/transom/transom/[/]")
         verdict = "[green]all as it should be[/]" if good else "[red]values or digests differ[/]"
         console.print(f"demo: {verdict} ({time.monotonic() - began:.0f} s)")
         if sys.stdout.isatty() and not os.environ.get("CI"):

@@ -118,4 +118,3 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 def _error(request: Request, status: int, text: str, title: str | None = None) -> Response:
     return page(request, "error.html", status, title=title or TITLES.get(status, "Error"), text=text)
-

@@ -50,7 +50,9 @@ def interval(
         chosen, notices = opened.interval_of(first, last)
         if longest is not None and chosen.end - chosen.start > longest:
             rule = f"must be at most {longest.days} days apart on this page; the grid of hours has no limit"
-            raise ValueError(f"from and to: {rule}; got {format_hour(chosen.start)} to {format_hour(chosen.end)}")
+            raise ValueError(
+                f"from and to: {rule}; got {format_hour(chosen.start)} to {format_hour(chosen.end)}"
+            )
     return chosen, notices
 
 

@@ -1,6 +1,6 @@
 """The routes of the pages. Handlers are plain functions: they read files, and run in threads."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
 from transom.charts.section import DataTable, Section
-from transom.core.intervals import HOUR, Interval, format_hour, hour_of
+from transom.core.intervals import HOUR, Interval, hour_of
 from transom.findings.from_ledger import SEVERITIES, Finding
 from transom.views import csv
 from transom.views.finding import finding_of

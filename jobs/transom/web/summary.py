@@ -39,7 +39,6 @@ class Summary:
     grid: HourGrid | None = None
     findings: Mapping[str, int] = field(default_factory=dict)
 
-
     @property
     def cells(self) -> list[tuple[str, str]]:
         """The worst state of all stages in each hour, and the hour with it as text."""

@@ -112,10 +112,8 @@ def test_routes_need_a_login(server: Server) -> None:
 
 @pytest.mark.parametrize("token", ["", "x", "x.y.z"])
 def test_a_wrong_token_is_no_login(server: Server, token: str) -> None:
-    statuses = {
-        request(server.app, of, cookies={"_token": token}).status_code for of in server.addresses().values()
-    }
-    assert statuses <= {401, 403}
+    for address in server.addresses().values():
+        assert request(server.app, address, cookies={"_token": token}).status_code in (401, 403)
 
 
 def test_routes_of_a_stream_need_its_permission(server: Server, hidden: set[str]) -> None:
@@ -139,9 +137,7 @@ def test_list_has_only_readable_streams(server: Server, hidden: set[str]) -> Non
     assert "streams/six" in server.get(f"{PREFIX}/").text
 
 
-@pytest.mark.parametrize(
-    "path", ["docs", "redoc", "openapi.json", "docs/oauth2-redirect", "static/../app.py"]
-)
+@pytest.mark.parametrize("path", ["docs", "redoc", "openapi.json", "docs/oauth2-redirect", "x/../app.py"])
 @pytest.mark.parametrize("login", [False, True])
 def test_nothing_describes_the_application(server: Server, path: str, login: bool) -> None:
     assert server.status(f"{PREFIX}/{path}", login) == 404

@@ -58,8 +58,13 @@ start: 2015-05-17T10:00
 schedule: false
 """
 BLOCKS = (
-    "patterns/lost", "aggregates/traffic", "frames/served", "fills/sent", "persistence/regulars", "frequency/pages",
-)  # fmt: skip
+    "patterns/lost",
+    "aggregates/traffic",
+    "frames/served",
+    "fills/sent",
+    "persistence/regulars",
+    "frequency/pages",
+)
 PAGES = ("", "/hours", *(f"/results/{block}" for block in BLOCKS), "/quality", "/key?key=66.249.73.135")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 

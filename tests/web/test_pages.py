@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -19,7 +19,7 @@ CLIENTS = 250
 
 
 @pytest.fixture(scope="module")
-def filled(shared: Pages) -> Iterator[Pages]:
+def filled(shared: Pages) -> Pages:
     lake = shared.lake
     lake.find(
         *(
@@ -48,11 +48,10 @@ def filled(shared: Pages) -> Iterator[Pages]:
         "spell_id": "s",
     }
     lake.add("persistent_items", [{**item, "client": f"c{n}", "low": n + 1} for n in range(CLIENTS)])
-    lake.add("rejected", [
-        {"hour": at(1), "source_id": "s", "source_line": n, "raw": f"line {n}", "reason": "short"} for n in range(7)
-    ])  # fmt: skip
+    line = {"hour": at(1), "source_id": "s", "reason": "short"}
+    lake.add("rejected", [{**line, "source_line": n, "raw": f"line {n}"} for n in range(7)])
     lake.ran("aggregates", 0, 6, rows=5)
-    yield shared
+    return shared
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
@@ -93,8 +92,8 @@ def test_findings_of_an_interval_in_pages(filled: Pages) -> None:
         ("kind=nothing", lambda n: False),
     ],
 )
-def test_filters_of_findings(filled: Pages, query: str, kept: object) -> None:
-    expected = {f"f{n}" for n in range(MANY) if kept(n)}  # type: ignore[operator]
+def test_filters_of_findings(filled: Pages, query: str, kept: Callable[[int], bool]) -> None:
+    expected = {f"f{n}" for n in range(MANY) if kept(n)}
     rows = rows_of(filled.get(f"/findings.csv?{query}").text)
     assert {row["finding_id"] for row in rows} == expected
     page = Elements(filled.get(f"?{query}").text)

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from transom.core import intervals
-from transom.core.intervals import Interval, format_hour
+from transom.core.intervals import Interval
 from transom.views.open_stream import OpenStream
 from transom.views.view import parse_key
 from transom.web.links import KEY
@@ -50,9 +50,7 @@ def interval(
         chosen, notices = opened.interval_of(first, last)
         if longest is not None and chosen.end - chosen.start > longest:
             rule = f"must be at most {longest.days} days apart on this page; the grid of hours has no limit"
-            raise ValueError(
-                f"from and to: {rule}; got {format_hour(chosen.start)} to {format_hour(chosen.end)}"
-            )
+            raise ValueError(f"from and to: {rule}; got {chosen}")
     return chosen, notices
 
 

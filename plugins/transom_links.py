@@ -39,7 +39,7 @@ class PageLink(BaseOperatorLink):
         from transom_operators import run_interval
 
         interval = None
-        # A run without valid hours says so in its log.
+        # The log of a run without valid hours has the reason.
         with suppress(AirflowFailException):
             interval = run_interval(ti_key.get_template_context())
         return page_address(operator.stream, *self.segments, interval=interval)

@@ -1,7 +1,7 @@
-"""The pages about streams in Airflow: in its navigation and on each DAG, behind its login and permissions.
+"""The pages about streams in Airflow: in its navigation and on each DAG, with its login and permissions.
 
-Airflow mounts the application of a plugin beside its own routes, before its login. So every route asks for
-the user itself. Only the API server makes the application: other processes load plugins, too.
+Airflow mounts the application of a plugin without its own login. So every route requires the user itself.
+Only the API server makes the application: other processes load plugins, too.
 """
 
 from collections.abc import Collection

@@ -1,1 +1,1 @@
-"""The pages about streams as a FastAPI application; who asks is the caller's affair. No Airflow, no Spark."""
+"""The pages about streams as a FastAPI application; the caller passes the rights of users. No Airflow."""

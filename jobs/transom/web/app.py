@@ -56,7 +56,7 @@ class Access:
 def application(access: Access) -> FastAPI:
     """Return the application, to be mounted at the path of the pages.
 
-    It has no generated documentation: FastAPI would show that to everybody.
+    It has no generated documentation: FastAPI would show that without a login.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(access.user)])
     streams = OpenStreams()

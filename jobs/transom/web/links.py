@@ -15,7 +15,7 @@ LONGEST = 8_000
 
 
 def address(root: str, *segments: object, **parameters: object) -> str:
-    """Return an address below a root; parameters that are None are left out.
+    """Return an address below a root; parameters that are None are omitted.
 
     >>> address("/transom", "streams", "a/b", page=2, block=None)
     '/transom/streams/a%2Fb?page=2'

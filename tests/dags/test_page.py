@@ -1,5 +1,6 @@
 """The pages inside Airflow's own application: login, permission, headers, and what the plugin registers."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ class Server:
 
     def addresses(self) -> dict[str, str]:
         """Return the address of every route of the pages, by its path."""
-        return {route.path: PREFIX + route.path.format(**VALUES) for route in self.pages.routes}
+        paths = [str(route.path) for route in self.pages.routes]
+        return {path: PREFIX + re.sub(r"\{(\w+)[^}]*\}", lambda of: VALUES[of[1]], path) for path in paths}
 
     def status(self, address: str, login: bool = True, method: str = "GET") -> int:
         """Return the status of a response."""

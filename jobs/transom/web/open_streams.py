@@ -8,6 +8,7 @@ from transom.spec.errors import SpecificationError
 from transom.spec.stream import Stream
 from transom.stream_files import folder, names_of, streams
 from transom.views.open_stream import OpenStream
+from transom.views.stream_hours import StreamHours
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change and size of each stream file."""
@@ -25,7 +26,7 @@ class OpenStreams:
         self._stamp: Stamp | None = None
         self._streams: dict[str, tuple[Path, Stream]] = {}
         self._wrong: dict[str, SpecificationError] = {}
-        self._opened: dict[str, OpenStream] = {}
+        self._opened: dict[str, tuple[OpenStream, StreamHours]] = {}
 
     def names(self) -> list[str]:
         """Return the names of all streams, also of invalid files, sorted."""
@@ -33,19 +34,14 @@ class OpenStreams:
             self._update()
             return sorted({*self._streams, *self._wrong})
 
-    def stream(self, name: str) -> Stream:
-        """Return a stream; raises as `opened`."""
-        with self._lock:
-            return self._stream(name)
-
     def file(self, name: str) -> Path:
         """Return the file of a stream; raises as `opened`."""
         with self._lock:
             self._stream(name)
             return self._streams[name][0]
 
-    def opened(self, name: str) -> OpenStream:
-        """Return an open stream.
+    def opened(self, name: str) -> tuple[OpenStream, StreamHours]:
+        """Return an open stream and its hours.
 
         Raises:
             UnknownStream: no file declares the name.
@@ -59,10 +55,11 @@ class OpenStreams:
             return known
         # Outside of the lock: a lake may be slow, and the other streams need not wait for it.
         opened = OpenStream(lake(), stream)
+        hours = StreamHours(stream, opened.tables.root, opened.snapshot, opened.freshness)
         with self._lock:
             if self._streams.get(name, (None, None))[1] is stream:
-                opened = self._opened.setdefault(name, opened)
-            return opened
+                return self._opened.setdefault(name, (opened, hours))
+            return opened, hours
 
     def _stream(self, name: str) -> Stream:
         self._update()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -10,15 +11,18 @@ from fastapi.responses import StreamingResponse
 
 from transom.charts.section import DataTable, Section
 from transom.core.intervals import HOUR, Interval, hour_of
+from transom.core.locations import lake
 from transom.findings.from_ledger import SEVERITIES, Finding
+from transom.ledger.ledger import Ledger
 from transom.views import csv
 from transom.views.finding import finding_of
 from transom.views.findings import STATES, findings_of, table_of
-from transom.views.hours import HourGrid, hours
+from transom.views.hour import hour_of as detail_of
 from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
 from transom.views.quality import quality_of
 from transom.views.results import sections_of
+from transom.views.stream_hours import StreamHours
 from transom.web.links import Links
 from transom.web.open_streams import OpenStreams
 from transom.web.parameters import LONGEST, End, PageNumber, Start, interval, key_in, one_of, rules
@@ -34,6 +38,8 @@ class Visit:
     Attributes:
         request: the request.
         opened: the stream.
+        hours: the states of its hours.
+        file: its file.
         start: the parameter `from`.
         end: the parameter `to`.
         number: the page of each table, from 1.
@@ -42,6 +48,8 @@ class Visit:
 
     request: Request
     opened: OpenStream
+    hours: StreamHours
+    file: Path
     start: str | None
     end: str | None
     number: int
@@ -126,7 +134,7 @@ def stream_routes(streams: OpenStreams) -> APIRouter:
     def visited(
         request: Request, dag_id: str, start: Start = None, end: End = None, page: PageNumber = 1
     ) -> Visit:
-        return Visit(request, streams.opened(dag_id), start, end, page)
+        return Visit(request, *streams.opened(dag_id), streams.file(dag_id), start, end, page)
 
     _add_findings(router, visited)
     _add_hours(router, visited)
@@ -187,20 +195,16 @@ def _hours_of(finding: Finding) -> Interval | None:
 def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
     OfVisit = Annotated[Visit, Depends(visited)]
 
-    def grid_of(visit: Visit, interval: Interval) -> HourGrid:
-        snapshot = visit.opened.snapshot()
-        return hours(visit.opened.stream, snapshot, visit.opened.freshness(snapshot), interval)
-
     @router.get("/hours")
     def grid(visit: OfVisit) -> Response:
         """Show the state of each stage by hour."""
         interval = visit.interval(longest=None)
-        return visit.page("hours.html", interval=interval, grid=grid_of(visit, interval))
+        return visit.page("hours.html", interval=interval, grid=visit.hours.grid(interval))
 
     @router.get("/hours.csv")
     def grid_csv(visit: OfVisit, part: str = "attention") -> Response:
         """Return a table of the grid as a file."""
-        tables = grid_of(visit, visit.interval(longest=None))
+        tables = visit.hours.grid(visit.interval(longest=None), patience=None)
         name = one_of("part", part, ("attention", "counts"))
         return visit.csv(tables.counts if name == "counts" else tables.attention, "hours")
 
@@ -208,12 +212,15 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
     def hour(visit: OfVisit, hour: str) -> Response:
         """Show the state of an hour, its cause, and what to run."""
         with rules():
-            moment = parse_hour(hour, "hour")
-            interval = Interval.of_hour(moment)
-        visit.notices += visit.opened.notices()
-        of_hour = grid_of(visit, interval)
-        is_known = set(of_hour.states) != {"none"}
-        return visit.page("hour.html", 200 if is_known else 404, interval=interval, grid=of_hour)
+            interval = Interval.of_hour(parse_hour(hour, "hour"))
+        opened = visit.opened
+        visit.notices += opened.notices()
+        detail = detail_of(
+            opened.stream, visit.file, lake(), Ledger(opened.tables.root, create=False),
+            opened.freshness(opened.snapshot()), interval.start,
+        )  # fmt: skip
+        is_known = {stage.state for stage in detail.stages} != {"none"}
+        return visit.page("hour.html", 200 if is_known else 404, interval=interval, detail=detail)
 
 
 def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:

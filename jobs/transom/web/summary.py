@@ -8,10 +8,11 @@ from datetime import timedelta
 from deltalake.exceptions import DeltaError
 
 from transom.core.intervals import Interval, format_hour
+from transom.ledger.hour_states import WORST
 from transom.spec.errors import SpecificationError
 from transom.storage.tables import LakeError, one_line_message
 from transom.views.findings import findings_of
-from transom.views.hours import WORST, HourGrid, hours
+from transom.views.hours import HourGrid
 from transom.views.open_stream import NothingToView
 from transom.web.open_streams import OpenStreams
 
@@ -56,12 +57,11 @@ class Summary:
 def summary_of(streams: OpenStreams, name: str) -> Summary:
     """Return a stream in the list of streams; a problem of one stream does not hide the others."""
     try:
-        opened = streams.opened(name)
+        opened, hours = streams.opened(name)
         title = opened.stream.title or opened.stream.source.path
         latest, _ = opened.interval_of(None, None)
         interval = Interval(max(latest.start, latest.end - LATEST), latest.end)
-        snapshot = opened.snapshot()
-        grid = hours(opened.stream, snapshot, opened.freshness(snapshot), interval)
+        grid = hours.grid(interval)
         counts = findings_of(opened, interval).choices.get("severity", {})
     except SpecificationError as error:
         return Summary(name, problem=f"The stream file is wrong: {error}")

@@ -25,7 +25,7 @@ from transom.stream import SpecificationError, parse
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregates"),
-        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, extra_fields, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, waivers, suppress, repair_window, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, extra_fields, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, waivers, suppress, notify, silence, repair_window, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__event_time_range": {"befor": "1 day"}}, "source.event_time_range: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),

@@ -88,5 +88,6 @@ def test_error_is_reported_with_the_damage(lake: Lake, caplog: pytest.LogCapture
         raise FileNotFoundError(2, "No such file", "part-0")
 
     with pytest.raises(DamagedInputsError, match=r"failed with FileNotFoundError: .*part-0"):
-        together._retry_damaged(fail, "ingest", lake.stream, lake.ledger.root)  # type: ignore[arg-type]
+        marks = together._DamageMarks(lake.ledger.root)
+        together._retry_damaged(fail, "ingest", lake.stream, marks)  # type: ignore[arg-type]
     assert "failed with FileNotFoundError" in caplog.messages[0], "before it runs again, too"

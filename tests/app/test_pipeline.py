@@ -14,13 +14,19 @@ from transom.app import pipeline
 from transom.app.pipeline import run_stages
 from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval, parse
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.gate import GateResult
+from transom.engine.verification import Verification
+from transom.ledger.damage import Damage
+from transom.ledger.freshness import EVENTS
+from transom.ledger.ledger import Ledger
 from transom.storage.session import REQUIRED
 from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
 from transom.stream import Stream, load
 
 HOUR = Interval.of_hour(parse("2015-05-17T10:00"))
 PASSED = GateResult((), (), "passes")
+GONE = Damage("ingest", "events", None, (HOUR.start,), "missing", "part-0", "is not there")
 StageFunction = Callable[[str, AnySession], GateResult]
 
 
@@ -35,12 +41,14 @@ def stream(tmp_path: Path) -> Stream:
 def run(stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[GateResult]]:
     """A function that runs all stages, each as a function of its name and session."""
 
-    def run_all(stage_function: StageFunction, spark: AnySession | None = None) -> list[GateResult]:
+    def run_all(
+        stage_function: StageFunction, spark: AnySession | None = None, damage: Verification | None = None
+    ) -> list[GateResult]:
         def one(session: AnySession, ledger: object, stage: str, *_: object, **__: object) -> GateResult:
             return stage_function(stage, session)
 
         monkeypatch.setattr(pipeline, "_run_and_judge", one)
-        monkeypatch.setattr(pipeline, "explain_failure", lambda *_: None)
+        monkeypatch.setattr(pipeline, "explain_failure", lambda *_: damage)
         session = SessionOnDemand(_no_session) if spark is None else spark
         return run_stages(session, stream, HOUR, lake=str(tmp_path), command="again")
 
@@ -131,6 +139,46 @@ def test_damage_closes_the_stages_downstream_alone(run: Callable[..., Any], stre
     with pytest.raises(DamagedInputsError, match="patterns is damaged\naggregates is damaged"):
         run(stage)
     assert sorted(started) == sorted(set(stream.stages) - {"frames", "fills"})
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_each_stage_that_found_the_same_damage_runs_once_more(
+    run: Callable[..., Any], stream: Stream, tmp_path: Path, at_once: bool
+) -> None:
+    """Both have read the damaged hour; one of them marks it, perhaps before the other has failed."""
+    ledger, events = Ledger(f"{tmp_path}/{stream.name}"), PartitionKey(*EVENTS, HOUR.start)
+    ledger.claim("ingest", [events], "one")
+    ledger.publish("ingest", {events: PartitionState("published", "one")}, "one")
+    meeting, started = Barrier(2, timeout=60), list[str]()
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        started.append(name)
+        if name in ("patterns", "aggregates") and started.count(name) == 1:
+            meeting.wait()
+            while not at_once and name == "aggregates" and not ledger.snapshot()[events].damaged:
+                sleep(0.01)
+            raise FileNotFoundError(name)
+        return PASSED
+
+    run(stage, damage=Verification([GONE], {events: "is not there"}))
+    assert sorted(started) == sorted([*stream.stages, "aggregates", "patterns"])
+    assert ledger.snapshot()[events].damaged
+
+
+def test_damage_that_is_already_marked_is_an_error(
+    run: Callable[..., Any], stream: Stream, tmp_path: Path
+) -> None:
+    started = list[str]()
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        started.append(name)
+        if name == "patterns":
+            raise FileNotFoundError(name)
+        return PASSED
+
+    with pytest.raises(DamagedInputsError):
+        run(stage, damage=Verification([GONE]))
+    assert started.count("patterns") == 1
 
 
 def test_after_an_error_no_further_stage_begins(run: Callable[..., Any], stream: Stream) -> None:

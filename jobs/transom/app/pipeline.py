@@ -6,8 +6,9 @@ same as those of separate applications.
 """
 
 import logging
+import threading
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from transom.app.run_stage import root_of, run_stage
 from transom.app.verify import DamagedInputsError, explain_failure
 from transom.core.intervals import Interval
 from transom.core.locations import spark_server
-from transom.core.partitions import SOURCE_STAGE
+from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.engine.damage_marks import mark_unreadable
 from transom.engine.gate import GateResult, evaluate_gate
 from transom.engine.verification import Verification
@@ -49,6 +50,28 @@ class _Attempt:
     result: GateResult | None = None
     closed_by: str | None = None
     damage: str | None = None
+
+
+class _DamageMarks:
+    """The partitions that the stages of this application have marked as damaged.
+
+    Stages that run at once may find the same damage.
+
+    Args:
+        root: the folder of the stream's tables.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.partitions: Set[PartitionKey] = frozenset()
+        self._lock = threading.Lock()
+
+    def add(self, damage: Verification) -> Set[PartitionKey]:
+        """Mark the damaged partitions; return those that are marked now, by any of the stages."""
+        with self._lock:
+            marked = mark_unreadable(Ledger(self.root), damage, f"damage {uuid.uuid4().hex[:12]}")
+            self.partitions |= frozenset(marked)
+            return self.partitions & damage.reasons.keys()
 
 
 def select_stages(stream: Stream, names: Collection[str]) -> tuple[str, ...]:
@@ -112,6 +135,7 @@ def run_stages(
     if len(stages) > AT_ONCE and spark_server() is None:
         another = SessionOnDemand(lambda: session_of(spark).newSession())
         free += ((another, Ledger(root)) for _ in range(1, AT_ONCE))
+    marks = _DamageMarks(root)
     done: dict[str, _Attempt] = {}
     running: dict[Future[_Attempt], tuple[str, tuple[AnySession, Ledger]]] = {}
     waiting = list(stages)
@@ -130,7 +154,7 @@ def run_stages(
                         # The time before the first stage is part of it.
                         began=began if stage == stages[0] else None,
                     )  # fmt: skip
-                    running[pool.submit(_attempt, run, stage, stream, root, past_gates)] = stage, own
+                    running[pool.submit(_attempt, run, stage, stream, marks, past_gates)] = stage, own
                 else:
                     continue
                 waiting.remove(stage)
@@ -152,10 +176,10 @@ def run_stages(
 
 
 def _attempt(
-    run: Callable[[], GateResult], stage: str, stream: Stream, root: str, past_gates: bool
+    run: Callable[[], GateResult], stage: str, stream: Stream, marks: _DamageMarks, past_gates: bool
 ) -> _Attempt:
     try:
-        result = _retry_damaged(run, stage, stream, root)
+        result = _retry_damaged(run, stage, stream, marks)
     except DamagedInputsError as error:
         return _Attempt(closed_by=stage, damage=str(error))
     for warning in [*result.failures, *result.warnings]:
@@ -183,7 +207,9 @@ def _run_and_judge(
     )  # fmt: skip
 
 
-def _retry_damaged(attempt: Callable[[], GateResult], stage: str, stream: Stream, root: str) -> GateResult:
+def _retry_damaged(
+    attempt: Callable[[], GateResult], stage: str, stream: Stream, marks: _DamageMarks
+) -> GateResult:
     """Run a stage and evaluate its gate. If it reads unreadable files, mark their hours and run it once more.
 
     The second run computes everything that does not need these hours.
@@ -192,19 +218,19 @@ def _retry_damaged(attempt: Callable[[], GateResult], stage: str, stream: Stream
         DamagedInputsError: the second run finds damage again, or a table cannot be opened.
     """
     for is_retry in (False, True):
+        known = marks.partitions
         try:
             return attempt()
         except Exception as error:
-            damage = explain_failure(stream, root, stage, error)
+            damage = explain_failure(stream, marks.root, stage, error)
             if damage is None:
                 raise
             failure = f"failed with {f'{type(error).__name__}: {one_line_message(error)}'[:MAX_ERROR]}"
             message = "\n".join(
                 f"{stage} {stream.name}: {line}" for line in [*_format_damage(stream, damage), failure]
             )
-            # A retry helps only if a partition is newly marked.
-            run_id = f"damage {uuid.uuid4().hex[:12]}"
-            if is_retry or damage.broken or not mark_unreadable(Ledger(root), damage, run_id):
+            # A retry helps only if a partition is marked since this attempt began.
+            if is_retry or damage.broken or not marks.add(damage) - known:
                 raise DamagedInputsError(message) from error
             LOG.warning(message)
     raise AssertionError("unreachable")

@@ -11,6 +11,7 @@ from tests.support.alert_lake import EVERYTHING, START
 from tests.support.ledger_factories import at
 from transom.alerts.comparison import THE_PAGE, Recipient, due, gone, grouped, key_of, silenced
 from transom.alerts.delivery import GONE, MAX_TEXT, Delivery, content_hash
+from transom.alerts.message import MAX_REASON, MAX_TITLE, message_of
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.findings.from_ledger import Finding
 from transom.spec.notify import RecipientSpec, SilenceSpec
@@ -174,6 +175,14 @@ def test_key_of_a_message_depends_on_what_it_says_and_not_on_order_or_time() -> 
     assert key_of(rows) == key_of(same)
     for changes in ({"state": "ended"}, {"hash": "x"}, {"sequence": 2}, {"recipient": "x"}):
         assert key_of([rows[0], replace(rows[1], **changes)]) != key_of(rows)  # type: ignore[arg-type]
+
+
+def test_messages_of_long_texts_are_short_enough_for_receivers() -> None:
+    long = row(replace(EPISODE, title="t" * 2000, key="k" * 2000), reason="r" * 2000)
+    alone, many = message_of([long]), message_of([long] * 30)
+    assert len(alone["title"]) == len(many["title"]) == MAX_TITLE
+    assert alone["text"].endswith("t…; " + "r" * (MAX_REASON - 1) + "…")
+    assert len(many["text"]) < 40_000
 
 
 def test_texts_of_a_log_are_cut_and_have_no_control_characters() -> None:

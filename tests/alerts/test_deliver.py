@@ -1,18 +1,32 @@
 """Messages about findings, in the real tables: each once, after kills, late files and silences."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from tests.support.alert_lake import EVERYTHING, START, AlertLake, Killed, Receiver
+from tests.support.alert_lake import (
+    EVERYTHING,
+    PATTERN,
+    START,
+    AlertLake,
+    Killed,
+    Receiver,
+    alert_stream,
+)
 from tests.support.ledger_factories import at
 from transom.alerts import store
 from transom.alerts.comparison import THE_PAGE, Recipient
 from transom.alerts.deliver import BUDGET, LEASE
 from transom.alerts.store import deliveries
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.core.reasons import Reason
+from transom.findings.store import findings, sync_ledger_findings, to_arrow
 from transom.findings.sync import sync_table_findings
 
 
@@ -133,6 +147,97 @@ def test_findings_follow_from_the_rows_of_their_table(lake: AlertLake) -> None:
     lake.sync(absent=lambda finding: finding.hour < at(5))
     lake.courier("two", sync=sync_table_findings).deliver(EVERYTHING, receiver)
     assert sorted(state for state, _ in receiver.rows) == ["raised", "raised", "withdrawn", "withdrawn"]
+
+
+def ingested(lake: AlertLake, hours: Iterable[int], is_complete: bool = False, to_sync: bool = True) -> None:
+    """Publish hours of events, some of which lack a file; write the findings of the ledger."""
+    keys = [PartitionKey("ingest", "events", "events", at(hour)) for hour in hours]
+    reasons = () if is_complete else (Reason("file", "one is missing"),)
+    state = PartitionState("published", "ingests", complete=is_complete, reasons=reasons)
+    lake.ledger.claim("ingest", keys, "ingests")
+    lake.ledger.publish("ingest", dict.fromkeys(keys, state), "ingests")
+    if to_sync:
+        sync_ledger_findings(lake.ledger, "web", "ingest", {})
+
+
+def test_finding_of_hours_of_which_some_are_complete_ends_although_others_are_not(lake: AlertLake) -> None:
+    receiver = Receiver()
+    lake.deliver(receiver, "before")
+    ingested(lake, [1, 2, 3])
+    lake.deliver(receiver, "one")
+    ingested(lake, [1], is_complete=True)
+    lake.deliver(receiver, "two")
+    _, first, *others = (row for message in receiver.messages for row in message["findings"])
+    second, ended = sorted(others, key=lambda row: row["state"] == "ended")
+    assert [row["state"] for row in (first, second, ended)] == ["raised", "raised", "ended"]
+    assert ended["finding_id"] == first["finding_id"]
+    assert ended["reason"] == f"it is now part of finding {second['finding_id']}"
+
+
+def test_finding_that_is_missing_while_its_hours_are_written_does_not_end(lake: AlertLake) -> None:
+    receiver = Receiver()
+    ingested(lake, [1, 2])
+    lake.deliver(receiver, "one")
+    number = len(receiver.messages)
+    # One run claims the hours, and another one writes the findings meanwhile.
+    lake.ledger.claim("ingest", [PartitionKey("ingest", "events", "events", at(2))], "other")
+    lake.ledger.claim("ingest", [PartitionKey("ingest", "events", "events", at(1))], "other")
+    sync_ledger_findings(lake.ledger, "web", "ingest", {})
+    assert not [finding for finding in findings(lake.root) if finding.kind == "incomplete"]
+    lake.deliver(receiver, "two")
+    # It is killed after it has published the same.
+    ingested(lake, [1, 2], to_sync=False)
+    lake.deliver(receiver, "three")
+    assert len(receiver.messages) == number
+    ingested(lake, [1, 2], is_complete=True)
+    lake.deliver(receiver, "four")
+    assert [message["state"] for message in receiver.messages[number:]] == ["ended"]
+
+
+@pytest.mark.parametrize("patterns", [{}, {"renamed": PATTERN}])
+def test_findings_of_a_removed_block_are_withdrawn(lake: AlertLake, patterns: Any) -> None:
+    receiver = Receiver()
+    lake.deliver(receiver, "one")
+    lake.stream = alert_stream(patterns=patterns)
+    keys = [key for key in lake.ledger.snapshot() if key.stage == "patterns"]
+    lake.ledger.claim("patterns", keys, "removal")
+    lake.ledger.publish("patterns", dict.fromkeys(keys), "removal")
+    lake.sync(absent=lambda finding: True)
+    lake.deliver(receiver, "two")
+    assert [message["state"] for message in receiver.messages] == ["raised", "withdrawn"]
+
+
+def test_finding_that_overlapped_another_one_before_does_not_become_part_of_it(lake: AlertLake) -> None:
+    """Such as alerts of two levels for the same key."""
+    receiver = Receiver()
+    first, other = lake.findings()[0], replace(lake.findings()[0], finding_id="of another level")
+    write_deltalake(lake.ledger.open("findings"), to_arrow([first, other]), mode="overwrite")
+    lake.courier("one").deliver(THE_PAGE)
+    lake.deliver(receiver, "one")
+    write_deltalake(lake.ledger.open("findings"), to_arrow([other]), mode="overwrite")
+    lake.landing["b"] = (1, 0)
+    lake.run([1])
+    write_deltalake(lake.ledger.open("findings"), to_arrow([other]), mode="overwrite")
+    lake.deliver(receiver, "two")
+    (row,) = receiver.messages[-1]["findings"]
+    assert (row["state"], row["reason"]) == ("withdrawn", "because of replaced file b")
+
+
+def test_after_a_message_that_failed_the_others_are_tried_once(lake: AlertLake) -> None:
+    lake.landing |= {f"h{hour}": (hour, 12) for hour in (10, 12)}
+    lake.run(range(14))
+    # Each finding has a message of its own.
+    rows = to_arrow(replace(finding, key=finding.finding_id) for finding in lake.findings())
+    write_deltalake(lake.ledger.open("findings"), rows, mode="overwrite")
+    calls, pauses = [], list[float]()
+
+    def refuse(message: Any) -> None:
+        calls.append(message)
+        raise ConnectionError("refused")
+
+    result = lake.courier("one", pause=pauses.append).deliver(EVERYTHING, refuse)
+    assert (result.pending, len(calls)) == (3, 5)
+    assert pauses == [1.0, 3.0]
 
 
 def test_episode_that_continues_is_no_news_until_it_ends(lake: AlertLake) -> None:

@@ -94,7 +94,7 @@ def test_notifier_that_raises_is_reported_and_the_others_get_their_messages(
     bad = {"notifier": f"{NOTIFIERS}.RefusingNotifier"}
     assert notify(tmp_path, bad=bad, good=good) == ["page: 2 sent", "bad: 2 pending", "good: 2 sent"]
     assert "bad: a message was not sent: ConnectionError: refused by \\x1b[31mthe receiver" in caplog.messages
-    assert notify(tmp_path, bad=bad, good=good)[1] == "bad: 2 pending"
+    assert notify(tmp_path, bad=bad, good=good)[-1] == "bad: 2 pending"
     # A template with an error is an error of the notifier.
     wrong = {**good, "arguments": {"text": "{{ transom.unknown.part }}", "path": str(out)}}
     assert notify(tmp_path, bad=wrong)[1] == "bad: 2 pending"
@@ -102,6 +102,29 @@ def test_notifier_that_raises_is_reported_and_the_others_get_their_messages(
     assert notify(tmp_path, bad=good)[1] == "bad: 2 sent"
     assert len(lines(out)) == 4
     assert {row.status for row in deliveries(lake.ledger)} == {"sent"}
+
+
+def test_notifier_that_does_not_answer_does_not_keep_messages_from_others(
+    lake: AlertLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of the task's time ends it; its next try, or the next run, begins with the others."""
+    from airflow.sdk.exceptions import AirflowTaskTimeout
+
+    from tests.support import file_notifier
+
+    def hang(*of: Any) -> None:
+        raise AirflowTaskTimeout
+
+    monkeypatch.setattr(file_notifier.RefusingNotifier, "notify", hang)
+    out = tmp_path / "out"
+    recipients = {
+        "bad": {"notifier": f"{NOTIFIERS}.RefusingNotifier"},
+        "good": {"notifier": f"{NOTIFIERS}.FileNotifier", "arguments": {"text": "x", "path": str(out)}},
+    }
+    for expected in ([], ["x", "x"], ["x", "x"]):
+        with pytest.raises(AirflowTaskTimeout):
+            notify(tmp_path, **recipients)
+        assert lines(out) == expected
 
 
 def test_stream_that_never_ran_has_no_messages_and_no_tables(

@@ -25,6 +25,10 @@ from transom.stream import Stream, parse
 MANY = 10
 EVERYTHING = Recipient("ops", summary_after=timedelta(days=2), at_most=20)
 START = datetime(2026, 11, 27, tzinfo=UTC)
+PATTERN = {
+    "steps": [{"id": "one", "where": "status = 404"}, {"id": "two", "where": "status = 200"}],
+    "within": "2 hours",
+}
 
 
 def alert_stream(**changes: Any) -> Stream:
@@ -35,12 +39,7 @@ def alert_stream(**changes: Any) -> Stream:
             "preset": "apache/combined",
             "source": {"path": "landing/%Y-%m-%d/access.%H*.log"},
             "key": ["client"],
-            "patterns": {
-                "busy": {
-                    "steps": [{"id": "one", "where": "status = 404"}, {"id": "two", "where": "status = 200"}],
-                    "within": "2 hours",
-                }
-            },
+            "patterns": {"busy": PATTERN},
             **changes,
         }
     )

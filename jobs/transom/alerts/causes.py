@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from transom.alerts.delivery import Delivery
+from transom.alerts.delivery import GONE, Delivery
 from transom.core.intervals import HOUR
 from transom.core.terminal import escape_control_chars
+from transom.spec.notify import PAGE
 from transom.storage.tables import TableFolder, instant, literal, query
 
 FILES = "files"
@@ -120,10 +121,17 @@ def _others(tables: TableFolder, rows: list[Delivery]) -> Mapping[str, str]:
             f"{name} IS NULL" if value is None else f"{name} = {literal(value)}"
             for name, value in (("block", row.block), ("key", row.key), ("item", row.item))
         )
+        overlaps = f"start_time < {instant(row.end_time)} AND end_time > {instant(row.start_time)}"
+        # A finding of another rule or level has the same subject, and overlapped it before, too.
+        before = (
+            f"SELECT finding_id FROM d WHERE recipient = '{PAGE}' AND time <= {instant(row.time)} "
+            f"AND hash <> '{GONE}' AND {overlaps}"
+        )
         found = query(
             tables.open("findings"),
             f"SELECT min(finding_id) AS id FROM t WHERE kind = {literal(row.kind)} AND {same} "
-            f"AND start_time < {instant(row.end_time)} AND end_time > {instant(row.start_time)}",
+            f"AND {overlaps} AND finding_id NOT IN ({before})",
+            d=tables.open("deliveries"),
         )
         if (other := found["id"][0].as_py()) is not None:
             others[row.finding_id] = other

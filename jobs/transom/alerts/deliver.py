@@ -21,10 +21,10 @@ from transom.alerts.causes import files_version, reasons
 from transom.alerts.comparison import THE_PAGE, Recipient, due, gone, grouped, silenced
 from transom.alerts.delivery import Delivery
 from transom.alerts.message import message_of
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, hour_of
+from transom.core.intervals import HOUR, Interval, hour_of
 from transom.core.partitions import READABLE, SOURCE_STAGE
 from transom.core.terminal import escape_control_chars
-from transom.findings.from_ledger import KINDS, Finding
+from transom.findings.from_ledger import KINDS, Finding, from_ledger
 from transom.findings.source import FindingSource
 from transom.findings.store import NAME as FINDINGS
 from transom.findings.sync import sync_table_findings
@@ -119,6 +119,10 @@ class Courier:
         store.compact(self._ledger, recipient.name)
         return result
 
+    def has_unsent(self, recipient: Recipient) -> bool:
+        """Return whether earlier messages to a recipient are not sent, as it may be down."""
+        return bool(store.unsent(self._ledger.open(store.NAME), recipient.name))
+
     def _claim(self, recipient: Recipient, is_sent: bool) -> list[Delivery]:
         """Add the rows that are due, in one commit; return them and those to send again.
 
@@ -166,19 +170,59 @@ class Courier:
     def _differences(
         self, table: DeltaTable, recipient: Recipient
     ) -> tuple[store.Differences, list[Delivery]]:
-        """Return what differs, and the last messages about findings that are gone and all published."""
+        """Return what differs, and the last messages about findings that are gone and do not come back."""
         for _ in range(ATTEMPTS):
             snapshot = self._ledger.snapshot()
             of = store.differences(table, self._ledger.open(FINDINGS), recipient)
-            absent = [row for row in of.absent if _is_published(snapshot, row)]
+            absent = self._gone(snapshot, of.absent)
             # A killed run may have published rows, and left findings of earlier ones.
-            if absent and self._synced({row.stage for row in absent}):
+            if self._synced({row.stage for row in absent if row.kind not in KINDS}):
                 continue
             if self._ledger.snapshot() is snapshot:
                 break
         else:
             absent = []
         return of, absent
+
+    def _gone(self, snapshot: LedgerSnapshot, absent: Iterable[Delivery]) -> list[Delivery]:
+        """Return the rows whose findings are not only missing for a while.
+
+        A finding from the ledger is missing in `findings` while a run writes its hours, and longer if that
+        run is killed. So it is computed again.
+        """
+        rows = [row for row in absent if self._is_settled(snapshot, row)]
+        current = {
+            finding.finding_id
+            for stage in {row.stage for row in rows if row.kind in KINDS}
+            for finding in from_ledger(
+                self._stream.name, stage, snapshot, self._ledger.failures(snapshot, stage),
+                rules=self._stream.built_in,
+            )
+        }  # fmt: skip
+        return [row for row in rows if row.finding_id not in current]
+
+    def _is_settled(self, snapshot: LedgerSnapshot, row: Delivery) -> bool:
+        """Return whether the absence of a finding follows from its hours.
+
+        If it is from the ledger, no run is writing them. Else they are published, or the stream file no
+        longer has its block.
+        """
+        last = row.last_hour
+        if row.end_time is not None:
+            last = max(last, hour_of(row.end_time - timedelta(microseconds=1)))
+        statuses = {
+            state.status
+            for partition, state in snapshot.within(Interval(row.first_hour or row.last_hour, last + HOUR))
+            if partition.stage == row.stage and row.block in (None, partition.block)
+        }
+        if row.kind in KINDS:
+            return "writing" not in statuses
+        return statuses <= {*READABLE} and (bool(statuses) or self._is_removed(row))
+
+    def _is_removed(self, row: Delivery) -> bool:
+        if row.stage == SOURCE_STAGE or row.stage not in self._stream.stages:
+            return row.stage != SOURCE_STAGE
+        return row.block not in self._stream.blocks(self._stream.feature(row.stage).block)
 
     def _synced(self, stages: Collection[str]) -> bool:
         """Bring the findings of some stages up to date with their rows; return whether some were written."""
@@ -219,7 +263,9 @@ class Courier:
             store.record(self._ledger, recipient.name, unsent, "failed", self._now())
 
     def _try(self, send: Send, message: Mapping[str, Any], result: Result) -> bool:
-        for pause in (*PAUSES, None):
+        # The receiver is probably down after a failure. Or it refuses some messages in every run: these must
+        # not use up the time of the others.
+        for pause in (*(() if result.errors else PAUSES), None):
             try:
                 send(message)
                 return True
@@ -231,26 +277,6 @@ class Courier:
                 else:
                     self._pause(pause)
         return False
-
-
-def _is_published(snapshot: LedgerSnapshot, row: Delivery) -> bool:
-    """Return whether all hours of a finding are published, so that its absence follows from them.
-
-    Of a finding from the ledger, they must also be complete: a run that is killed may leave the finding out.
-    """
-    if row.last_hour == UNKNOWN_HOUR or row.first_hour is None:
-        return True
-    last = row.last_hour
-    if row.end_time is not None:
-        last = max(last, hour_of(row.end_time - timedelta(microseconds=1)))
-    states = [
-        state
-        for partition, state in snapshot.within(Interval(row.first_hour, last + HOUR))
-        if partition.stage == row.stage and row.block in (None, partition.block)
-    ]
-    return bool(states) and all(
-        state.status in READABLE and (state.complete or row.kind not in KINDS) for state in states
-    )
 
 
 def recipients(stream: Stream) -> list[Recipient]:

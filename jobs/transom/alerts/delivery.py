@@ -106,8 +106,11 @@ def content_hash(finding: Finding) -> str:
     return short_hash(json.dumps(content))
 
 
+def cut(text: str, limit: int) -> str:
+    """Return a text with escaped control characters, and at most `limit` characters."""
+    plain = escape_control_chars(text[: limit + 1])
+    return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
+
+
 def _short(text: str | None) -> str | None:
-    if text is None:
-        return None
-    plain = escape_control_chars(text[: MAX_TEXT + 1])
-    return plain if len(plain) <= MAX_TEXT else f"{plain[: MAX_TEXT - 1]}…"
+    return None if text is None else cut(text, MAX_TEXT)

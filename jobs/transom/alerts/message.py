@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from transom.alerts.delivery import Delivery
-from transom.core.terminal import counted, escape_control_chars
+from transom.alerts.delivery import Delivery, cut
+from transom.core.terminal import counted
 from transom.findings.from_ledger import SEVERITIES
 from transom.findings.text import describe_subject
 
@@ -14,6 +14,9 @@ LISTED = 20
 """The maximum number of findings in the text of a message."""
 IN_DATA = 100
 """The maximum number of findings in its data."""
+MAX_TITLE, MAX_REASON = 500, 700
+"""The maximum number of characters of the title of a message or finding, and of a reason. Receivers refuse
+longer messages: PagerDuty a title of more than 1,024 characters, Slack a text of more than 40,000."""
 
 
 def message_of(rows: Sequence[Delivery]) -> dict[str, Any]:
@@ -28,7 +31,7 @@ def message_of(rows: Sequence[Delivery]) -> dict[str, Any]:
     lines = [_line(row) for row in rows[:LISTED]]
     if len(rows) > LISTED:
         lines.append(f"and {counted(len(rows) - LISTED, 'more finding')} in the table findings")
-    title = lines[0] if len(rows) == 1 else _title(rows)
+    title = cut(lines[0] if len(rows) == 1 else _title(rows), MAX_TITLE)
     text = "\n".join(lines if len(rows) == 1 else [title, *lines])
     return {
         "message": first.message,
@@ -48,8 +51,8 @@ def message_of(rows: Sequence[Delivery]) -> dict[str, Any]:
 
 def _line(row: Delivery) -> str:
     about = describe_subject(row.title, row.key, row.item, row.start_time, row.end_time)
-    reason = f"; {row.reason}" if row.reason else ""
-    return escape_control_chars(f"{row.state}: {row.severity} {row.kind}: {row.title}{about}{reason}")
+    text = cut(f"{row.state}: {row.severity} {row.kind}: {row.title}{about}", MAX_TITLE)
+    return f"{text}; {cut(row.reason, MAX_REASON)}" if row.reason else text
 
 
 def _title(rows: Sequence[Delivery]) -> str:
@@ -58,12 +61,8 @@ def _title(rows: Sequence[Delivery]) -> str:
     if first.summary:
         counts = Counter((row.state, row.severity, row.kind) for row in rows)
         parts = ", ".join(f"{count} {' '.join(group)}" for group, count in counts.most_common(10))
-        text = f"{first.stream}: {number} in one summary: {parts}"
-    else:
-        text = (
-            f"{first.stream}: {number} of {first.key or first.item} {first.state}, the worst {first.severity}"
-        )
-    return escape_control_chars(text)
+        return f"{first.stream}: {number} in one summary: {parts}"
+    return f"{first.stream}: {number} of {first.key or first.item} {first.state}, the worst {first.severity}"
 
 
 def _data(row: Delivery) -> dict[str, Any]:

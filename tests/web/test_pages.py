@@ -72,7 +72,10 @@ def test_findings_of_an_interval_in_pages(filled: Pages) -> None:
         (SEVERITIES[n % 3] for n in range(MANY)), key=SEVERITIES.index
     )
     assert f"{MANY} findings" in filled.get("").text
-    assert "Page 2 of 3" in filled.get("?page=2").text
+    second = filled.get("?severity=&page=2")
+    assert "Page 2 of 3" in second.text
+    others = [link for link in Elements(second.text).links if "page=" in link]
+    assert others == ["?severity=&page=1", "?severity=&page=3"]
     assert not [link for link in Elements(filled.get("?page=9").text).links if "/findings/" in link]
 
 

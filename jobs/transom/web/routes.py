@@ -84,8 +84,8 @@ class Visit:
         )  # fmt: skip
 
     def other_page(self, number: int) -> str:
-        """Return the address of another page of the same tables."""
-        return str(self.request.url.include_query_params(page=number).query)
+        """Return the address of another page of the same tables, relative to this one."""
+        return f"?{self.request.url.include_query_params(page=number).query}"
 
     def csv(self, table: DataTable | None, *names: str) -> Response:
         """Return a table as a file for spreadsheets.

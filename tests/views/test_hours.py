@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between
+from transom.charts.section import MAX_ROWS
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
@@ -88,6 +89,18 @@ def test_cell_of_a_day_has_its_worst_hour(lake: ViewedLake) -> None:
 def test_hours_of_blocks_that_are_gone_do_not_count(lake: ViewedLake) -> None:
     lake.enter("nothing", {PartitionKey("nothing", "b", "t", at(1)): PartitionState("blocked", "r")}, "r")
     assert "nothing" not in hours(lake).stages
+
+
+def test_all_hours_that_need_attention_are_in_the_download(lake: ViewedLake) -> None:
+    lake.publish(range(MAX_ROWS + 20))
+    states = {
+        partition_of("rejected", at(number)): PartitionState("quarantined", "b", reason=f"cause {number}")
+        for number in range(MAX_ROWS + 20)
+    }
+    lake.enter("ingest", states, "b")
+    table = hours(lake, between(0, MAX_ROWS + 20)).attention
+    assert len(table.rows) == MAX_ROWS
+    assert {str(row[4]) for row in table.all_rows} >= {f"cause {n}" for n in range(MAX_ROWS + 20)}
 
 
 def test_the_worst_hours_of_all_stages_come_first(lake: ViewedLake) -> None:

@@ -182,7 +182,9 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
         stages,
         {state: meaning for state, meaning in MEANINGS.items() if state in seen},
         DataTable.of(["stage", *columns], rows),
-        DataTable.of(["stage", "state", "hours", "which", "cause", "see"], attention),
+        DataTable.of(
+            ["stage", "state", "hours", "which", "cause", "see"], attention, download=lambda: iter(attention)
+        ),
         _wider(interval, unit),
     )
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable
 
 import pytest
+from fastapi import Response
 
 from tests.support.asgi import request
 from tests.support.viewed_lake import SIX, at, finding, window
@@ -12,6 +13,7 @@ from tests.web.conftest import Pages
 from tests.web.elements import Elements
 from transom.charts.section import MAX_ROWS
 from transom.core.intervals import format_hour
+from transom.web import routes
 
 SEVERITIES = ("high", "medium", "low")
 MANY = 120
@@ -128,6 +130,18 @@ def test_results_of_a_block_in_pages_and_as_a_file(filled: Pages) -> None:
         seen += [cell for cell in cells if cell in expected]
     assert sorted(seen) == sorted(expected)
     assert f"Page 1 of {-(-CLIENTS // MAX_ROWS)}" in filled.get("/results/persistence/regulars").text
+
+
+def test_a_file_is_sent_in_few_chunks(filled: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = filled.get("/results/persistence/regulars.csv").text
+    made = []
+    monkeypatch.setattr(routes, "StreamingResponse", lambda chunks, **options: made.extend(chunks) or Response())
+    filled.get("/results/persistence/regulars.csv")
+    assert len(made) == 1
+    monkeypatch.setattr(routes, "CHUNK", 100)
+    filled.get("/results/persistence/regulars.csv")
+    assert len(made[1:]) == -(-(CLIENTS + 1) // 100)
+    assert b"".join(made[1:]).decode() == text
 
 
 def test_results_of_a_key(filled: Pages) -> None:

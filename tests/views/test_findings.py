@@ -107,7 +107,9 @@ def test_findings_are_filtered(full: ViewedLake, filters: dict[str, Any], expect
 
 
 def test_choices_count_the_findings_of_the_interval_and_key(full: ViewedLake) -> None:
-    choices = findings_of(opened(full), EVENING, state="new").choices
+    page = findings_of(opened(full), EVENING, state="new")
+    assert page.severities == {"high": 1, "medium": 3}
+    choices = page.choices
     assert choices["state"] == {"new": 2, "ongoing": 2, "withdrawn": 1}
     assert choices["severity"] == {"high": 1, "medium": 4}
     assert choices["block"] == {"back": 3, "traffic": 1}

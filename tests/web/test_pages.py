@@ -2,6 +2,7 @@
 
 import csv
 import io
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,7 @@ from tests.web.conftest import Pages
 from tests.web.elements import Elements
 from transom.charts.section import MAX_ROWS
 from transom.core.intervals import format_hour
+from transom.views import stream_hours
 from transom.web import routes
 
 SEVERITIES = ("high", "medium", "low")
@@ -204,9 +206,23 @@ def test_links_keep_the_hours_that_were_given(filled: Pages) -> None:
 
 
 def test_list_of_streams_counts_findings(filled: Pages) -> None:
-    text = Elements(request(filled.app, "/").text).text
-    assert "40 high findings" in text
-    assert "6 stale hours" in text
+    filled.get("/hours.csv")  # waits for the stale hours
+    page = Elements(request(filled.app, "/").text)
+    assert "40 high findings" in page.text
+    assert "6 stale hours" in page.text
+    (high,) = (link for link in page.links if "severity=high" in link)
+    assert "40 findings" in filled.get(high.removeprefix("/streams/six")).text
+    assert "from=" in high
+
+
+def test_list_of_streams_does_not_wait_for_stale_hours(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+    compute = stream_hours.staleness_of
+    monkeypatch.setattr(stream_hours, "staleness_of", lambda *of: go.wait(60) and compute(*of))
+    try:
+        assert "Stale hours are being computed" in request(pages.app, "/").text
+    finally:
+        go.set()
 
 
 def test_an_edited_stream_file_is_read_again(pages: Pages) -> None:

@@ -74,6 +74,7 @@ class FindingsPage:
         pages: the number of pages, 1 or more.
         choices: for each of the filters state, severity, kind and block its values, with the number of
             findings of the interval and key that have each.
+        severities: the number of findings of the interval and key by severity, without withdrawn ones.
     """
 
     rows: list[FindingRow]
@@ -81,6 +82,7 @@ class FindingsPage:
     page: int
     pages: int
     choices: Mapping[str, Mapping[str, int]]
+    severities: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,9 @@ def findings_of(
     groups += [
         {**vars(row.finding), "state": row.state, "count": 1, "kept": filters.keeps(row)} for row in withdrawn
     ]
+    severities = Counter[str]()
     for group in groups:
+        severities[group["severity"]] += group["count"] if group["state"] != "withdrawn" else 0
         for name, counts in choices.items():
             if group[name] is not None:
                 counts[group[name]] += group["count"]
@@ -165,7 +169,7 @@ def findings_of(
         rows += map(_row, table.rows(_selected(filters, PER_PAGE, first)))
     after = first + len(rows) - (total - len(gone))
     rows += gone[max(0, after) : max(0, after + PER_PAGE - len(rows))]
-    return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices)
+    return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices, +severities)
 
 
 def table_of(

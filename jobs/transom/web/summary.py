@@ -30,7 +30,8 @@ class Summary:
         problem: why there is nothing to show; None if there is something.
         interval: the latest requested hours.
         grid: the state of each stage in these hours.
-        findings: the number of their findings by severity.
+        findings: the number of their findings by severity, without withdrawn ones.
+        notices: what a reader should know about them.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Summary:
     interval: Interval | None = None
     grid: HourGrid | None = None
     findings: Mapping[str, int] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     @property
     def cells(self) -> list[tuple[str, str]]:
@@ -61,10 +63,11 @@ def summary_of(streams: OpenStreams, name: str) -> Summary:
         title = opened.stream.title or opened.stream.source.path
         latest, _ = opened.interval_of(None, None)
         interval = Interval(max(latest.start, latest.end - LATEST), latest.end)
-        grid = hours.grid(interval)
-        counts = findings_of(opened, interval).choices.get("severity", {})
+        grid = hours.grid(interval, patience=0)
+        counts = findings_of(opened, interval).severities
+        notices = (*opened.notices(), *([grid.notice] if grid.notice else []))
     except SpecificationError as error:
         return Summary(name, problem=f"The stream file is wrong: {error}")
     except (NothingToView, LakeError, DeltaError) as error:
         return Summary(name, problem=f"{one_line_message(error)}.")
-    return Summary(name, title, None, interval, grid, counts)
+    return Summary(name, title, None, interval, grid, counts, notices)

@@ -35,23 +35,27 @@ async function run(form) {
   const button = form.querySelector("button");
   const dag = form.dataset.run;
   button.disabled = true;
+  let id;
   try {
     const conf = { from: form.elements.from.value, to: form.elements.to.value, recompute: form.elements.recompute.checked };
     let state = await ask(`${dag}/dagRuns`, { logical_date: null, conf });
+    id = state.dag_run_id;
     const paused = (await ask(dag)).is_paused;
     while (["queued", "running"].includes(state.state)) {
       const waits = paused && state.state === "queued" ? "; the DAG is paused, and the run waits until it is not" : "";
-      show(status, `The run is ${state.state}${waits}. `, form, state.dag_run_id, "Watch it in Airflow");
+      show(status, `The run is ${state.state}${waits}. `, form, id, "Watch it in Airflow");
       await new Promise(resolve => setTimeout(resolve, 2000));
-      state = await ask(`${dag}/dagRuns/${encodeURIComponent(state.dag_run_id)}`);
+      state = await ask(`${dag}/dagRuns/${encodeURIComponent(id)}`);
     }
-    show(status, `The run has ended: ${state.state}. `, form, state.dag_run_id, "See its tasks");
+    show(status, `The run has ended: ${state.state}. `, form, id, "See its tasks");
     const again = document.createElement("a");
     again.href = location.href;
     again.textContent = "Show the result";
     status.append(" ", again);
   } catch (error) {
-    status.textContent = `Not run: ${error.message}`;
+    // A run that exists goes on without this page.
+    if (id) show(status, `The state of the run is not known: ${error.message}. `, form, id, "Watch it in Airflow");
+    else status.textContent = `Not run: ${error.message}`;
   }
   button.disabled = false;
 }

@@ -145,7 +145,9 @@ def test_title_is_a_text(filled: Pages) -> None:
 def test_a_file_is_sent_in_few_chunks(filled: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     text = filled.get("/results/persistence/regulars.csv").text
     made = []
-    monkeypatch.setattr(routes, "StreamingResponse", lambda chunks, **options: made.extend(chunks) or Response())
+    monkeypatch.setattr(
+        routes, "StreamingResponse", lambda chunks, **options: made.extend(chunks) or Response()
+    )
     filled.get("/results/persistence/regulars.csv")
     assert len(made) == 1
     monkeypatch.setattr(routes, "CHUNK", 100)

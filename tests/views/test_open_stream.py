@@ -1,10 +1,13 @@
 """A stream that is open for many views: intervals, versions, threads."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.support.viewed_lake import ViewedLake, at, between, window
 from transom.core.intervals import Interval
@@ -94,6 +97,33 @@ def test_several_threads_use_one_open_stream(opened: OpenStream, lake: ViewedLak
     with ThreadPoolExecutor(4) as pool:
         subjects = [*pool.map(view, range(12))]
     assert subjects == subjects[:1] * 12
+
+
+def test_snapshot_with_an_external_table_is_kept_until_something_changes(
+    lake: ViewedLake, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices"
+    rows = pa.table({"at": pa.array([at(1)], pa.timestamp("us", "UTC")), "price": [1.0]})
+    write_deltalake(prices, rows)
+    columns = "{price: {type: number, resolution: 0.1}}"
+    source = f"source: {{table: {prices}, time: at, columns: {columns}}}, measures: {{sent: sum(price)}}"
+    own = "shift: [3 hours], measures: {sent: sum(bytes)}"
+    text = lake.file.read_text().replace(own, f"join_on: [], {source}")
+    lake.file.write_text(text)
+    opened = OpenStream(lake.uri, lake.file)
+    before = opened.snapshot()
+    assert opened.notices() == []
+    assert opened.snapshot() is before
+    assert opened.freshness(opened.snapshot()) is opened.freshness(before)
+    write_deltalake(prices, rows, mode="append")
+    changed = opened.snapshot()
+    assert changed is not before
+    lake.publish([7])
+    assert opened.snapshot() is not changed
+    shutil.rmtree(prices)
+    assert opened.notices()[0].startswith("Waits: fills.before.source")
+    write_deltalake(prices, rows)
+    assert opened.notices() == []
 
 
 def test_coverage_counts_the_hours_of_each_state(opened: OpenStream, lake: ViewedLake) -> None:

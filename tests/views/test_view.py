@@ -367,7 +367,7 @@ def test_missing_external_table_is_a_notice(lake: ViewedLake, monkeypatch: pytes
     def fail(*_: object) -> None:
         raise LakeError("fills.before.source: no table /prices")
 
-    monkeypatch.setattr("transom.views.open_stream.snapshot_of", fail)
+    monkeypatch.setattr("transom.views.open_stream.ExternalSources.versions", fail)
     assert view_of(lake.uri, lake.stream).notices == ["Waits: fills.before.source: no table /prices."]
 
 

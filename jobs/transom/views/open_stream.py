@@ -12,9 +12,10 @@ from deltalake.exceptions import DeltaError
 
 from transom.api import Results, read
 from transom.app.definitions import definitions_of
-from transom.app.freshness import freshness_of, snapshot_of
+from transom.app.freshness import freshness_of
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.terminal import counted
+from transom.engine.external import ExternalSources
 from transom.engine.selection import Selection, value_of
 from transom.ledger.freshness import Freshness
 from transom.ledger.ledger import Ledger
@@ -92,8 +93,11 @@ class OpenStream:
         self._ledger = Ledger(root, create=False)
         self._lock = threading.Lock()
         self._freshness: tuple[LedgerSnapshot, Freshness] | None = None
-        steps = (step for stage in definitions_of(self.stream).values() for step in stage.steps)
+        self._stages = definitions_of(self.stream).values()
+        steps = (step for stage in self._stages for step in stage.steps)
         self._declared: dict[str, Table] = {step.table.name: step.table for step in steps}
+        self._external = self._sources()
+        self._last: tuple[tuple[int, ...], _Ledger] | None = None
 
     def snapshot(self) -> LedgerSnapshot:
         """Return the latest state of the ledger, with the external tables of the stream.
@@ -232,9 +236,18 @@ class OpenStream:
                 root = self.tables.root
                 raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
             try:
-                return _Ledger(own, snapshot_of(self.stream, self._ledger))
+                versions, last = self._external.versions(), self._last
+                if last is None or last[0] != versions or last[1].own is not own:
+                    # Freshness is kept with its snapshot.
+                    self._last = last = versions, _Ledger(own, self._external.beside(own))
+                return last[1]
             except LakeError as error:
+                # A table may be deleted and made again.
+                self._external = self._sources()
                 return _Ledger(own, own, (f"Waits: {error}.",))
+
+    def _sources(self) -> ExternalSources:
+        return ExternalSources(self.tables.root, (of for stage in self._stages for of in stage.fillers))
 
 
 def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:

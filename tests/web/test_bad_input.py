@@ -28,6 +28,7 @@ LINKS = re.compile(r"/(?!/)|#|\?")
         ("from=0001-01-01T00:00%2B14:00", "from: must be a time"),
         ("page=0", "page: "),
         ("page=x", "page: "),
+        ("page=2001", "page: Input should be less than or equal to 2000"),
         ("page=99999999999999999999", "page: "),
         ("key=clint%3Da", "nearest: client"),
         ("key.clint=a", "nearest: client"),

@@ -15,7 +15,9 @@ from transom.web.links import KEY
 
 LONGEST = timedelta(days=366)
 """The longest interval of a page with rows; the grid of hours has no limit."""
-PageNumber = Annotated[int, Query(ge=1, le=1_000_000)]
+MAX_PAGE = 2_000
+"""The greatest number of a page: all rows before a page are sorted in memory, to find those of the page."""
+PageNumber = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 Start = Annotated[str | None, Query(alias="from")]
 End = Annotated[str | None, Query(alias="to")]
 

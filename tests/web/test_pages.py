@@ -3,7 +3,7 @@
 import csv
 import io
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from fastapi import Response
@@ -144,10 +144,13 @@ def test_title_is_a_text(filled: Pages) -> None:
 
 def test_a_file_is_sent_in_few_chunks(filled: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     text = filled.get("/results/persistence/regulars.csv").text
-    made = []
-    monkeypatch.setattr(
-        routes, "StreamingResponse", lambda chunks, **options: made.extend(chunks) or Response()
-    )
+    made: list[bytes] = []
+
+    def response(chunks: Iterable[bytes], **_: object) -> Response:
+        made.extend(chunks)
+        return Response()
+
+    monkeypatch.setattr(routes, "StreamingResponse", response)
     filled.get("/results/persistence/regulars.csv")
     assert len(made) == 1
     monkeypatch.setattr(routes, "CHUNK", 100)

@@ -175,6 +175,24 @@ def test_frequent_items_are_those_of_the_last_report_with_their_bounds(lake: Vie
     assert cells(of_key, "path", "low") == [("/old", 9)]
 
 
+def test_all_reports_of_an_item_are_drawn_and_a_page_of_them_is_listed(lake: ViewedLake) -> None:
+    reports = MAX_ROWS + 30
+    lake.add(
+        "frequencies",
+        [
+            {
+                "hour": at(n % 6), "block": "often", "window_end": at(n / 60), "path": "/a", "rank": 1,
+                "estimate": n, "low": n, "high": n,
+            }
+            for n in range(reports)
+        ],
+    )  # fmt: skip
+    part = section(view_of(lake.uri, lake.stream, key="path=/a"), "often")
+    assert part.table is not None
+    assert (len(part.table.rows), part.table.total) == (MAX_ROWS, reports)
+    assert sum(point["series"] == "low" for point in values(part)) == reports
+
+
 def test_episodes_have_the_steps_of_their_matches(lake: ViewedLake) -> None:
     minute = timedelta(minutes=1)
     episode = {

@@ -29,7 +29,7 @@ def section(selection: Selection, name: str) -> Section:
 def _of_item(query: Query, name: str, block: Frequency) -> Section:
     """Return the reports of the selected item, the last one first."""
     query = replace(query, columns=("window_end", *query.columns))
-    rows, total = query.page()
+    rows, page, total = query.all_and_page(["window_end", *BOUNDS])
     points = [
         {"time": millis(row["window_end"]), "value": row[bound], "series": bound, "panel": "count"}
         for bound in BOUNDS
@@ -37,8 +37,8 @@ def _of_item(query: Query, name: str, block: Frequency) -> Section:
     ]
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
-        f"{counted(total, 'report')}, the last first. {COUNTED}" if rows else "No report.",
-        query.data_table(rows, total),
+        f"{counted(total, 'report')}, the last first. {COUNTED}" if total else "No report.",
+        query.data_table(page, total),
         panels(points, BOUNDS) if rows else None,
         name,
     )

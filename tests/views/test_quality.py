@@ -63,6 +63,7 @@ def test_rejected_lines_of_hours_that_are_not_published_do_not_count(lake: Viewe
     lake.add("rejected", [{**row, "hour": at(n), "source_line": n} for n in (1, 2, 50)])
     part = section(lake, "rejected")
     assert (column(part, "source_line"), heights(part)) == ([1], {"odd": 1})
+    assert part.note.endswith("Of 6 requested hours: 5 published, 1 quarantined.")
 
 
 def test_samples_are_the_last_lines_of_each_reason_and_cut(lake: ViewedLake) -> None:
@@ -86,7 +87,7 @@ def test_reasons_have_a_stated_limit(lake: ViewedLake, monkeypatch: pytest.Monke
     lake.add("rejected", [{**row, "reason": f"r{n}"} for n in range(5)])
     part = section(lake, "rejected")
     assert column(part, "reason") == ["r0", "r1", "r2"]
-    assert part.note.endswith("Only the 3 most frequent reasons are listed.")
+    assert "Only the 3 most frequent reasons are listed." in part.note
 
 
 def test_runs_have_their_work_beside_its_bound(lake: ViewedLake) -> None:

@@ -83,7 +83,8 @@ def _checks(selection: Selection) -> Section:
         f"{counted(total, 'failed check')} of the rows as they are. After one of severity error that "
         "is not accepted, the hour is not published."
         if total
-        else "Every check of these hours passed.",
+        else "No check of these hours has failed. "
+        + selection.coverage(SOURCE_STAGE, EVENTS, ["events", "rejected"]),
         DataTable.of(
             columns, map(cells, last), total, 1 + skipped, lambda: map(cells, islice(counting(), MAX_READ))
         )
@@ -129,12 +130,16 @@ def _rejected(selection: Selection) -> Section:
         if len(reasons) > MAX_ROWS // SAMPLES
         else ""
     )
+    note = "Every line of the files of published hours became an event."
+    if total:
+        note = (
+            f"{counted(total, 'line')} of the files of published hours became no event; the last {SAMPLES} of "
+            f"each reason are listed.{more}"
+        )
     return Section(
         "Rejected lines",
-        f"{counted(total, 'line')} of the files of these hours became no event. The last {SAMPLES} of each "
-        f"reason:{more}"
-        if total
-        else "Every line of the files of these hours became an event.",
+        # The lines of a quarantined hour are in no table.
+        f"{note} {selection.coverage(SOURCE_STAGE, EVENTS, ['rejected'])}",
         DataTable.of(columns, samples) if samples else None,
         stacked_bars(_by_day(bars, selection.interval)) if total else None,
         "rejected",

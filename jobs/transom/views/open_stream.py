@@ -242,7 +242,7 @@ class OpenStream:
                     self._last = last = versions, _Ledger(own, self._external.beside(own))
                 return last[1]
             except LakeError as error:
-                # A table may be deleted and made again.
+                # A table may be deleted and created later.
                 self._external = self._sources()
                 return _Ledger(own, own, (f"Waits: {error}.",))
 

@@ -133,8 +133,8 @@ def _rejected(selection: Selection) -> Section:
     note = "Every line of the files of published hours became an event."
     if total:
         note = (
-            f"{counted(total, 'line')} of the files of published hours became no event; the last {SAMPLES} of "
-            f"each reason are listed.{more}"
+            f"{counted(total, 'line')} of the files of published hours became no event; the last {SAMPLES} "
+            f"of each reason are listed.{more}"
         )
     return Section(
         "Rejected lines",

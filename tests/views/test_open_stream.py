@@ -1,6 +1,5 @@
 """A stream that is open for many views: intervals, versions, threads."""
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -120,10 +119,6 @@ def test_snapshot_with_an_external_table_is_kept_until_something_changes(
     assert changed is not before
     lake.publish([7])
     assert opened.snapshot() is not changed
-    shutil.rmtree(prices)
-    assert opened.notices()[0].startswith("Waits: fills.before.source")
-    write_deltalake(prices, rows)
-    assert opened.notices() == []
 
 
 def test_coverage_counts_the_hours_of_each_state(opened: OpenStream, lake: ViewedLake) -> None:

@@ -93,10 +93,10 @@ class OpenStream:
         self._ledger = Ledger(root, create=False)
         self._lock = threading.Lock()
         self._freshness: tuple[LedgerSnapshot, Freshness] | None = None
-        self._stages = definitions_of(self.stream).values()
-        steps = (step for stage in self._stages for step in stage.steps)
+        stages = definitions_of(self.stream).values()
+        steps = (step for stage in stages for step in stage.steps)
         self._declared: dict[str, Table] = {step.table.name: step.table for step in steps}
-        self._external = self._sources()
+        self._external = ExternalSources(root, (filler for stage in stages for filler in stage.fillers))
         self._last: tuple[tuple[int, ...], _Ledger] | None = None
 
     def snapshot(self) -> LedgerSnapshot:
@@ -242,12 +242,7 @@ class OpenStream:
                     self._last = last = versions, _Ledger(own, self._external.beside(own))
                 return last[1]
             except LakeError as error:
-                # A table may be deleted and created later.
-                self._external = self._sources()
                 return _Ledger(own, own, (f"Waits: {error}.",))
-
-    def _sources(self) -> ExternalSources:
-        return ExternalSources(self.tables.root, (of for stage in self._stages for of in stage.fillers))
 
 
 def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -54,19 +53,16 @@ class Reader(ABC):
     def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
         """Return the freshness of the stream's partitions."""
 
-    @cached_property
-    def _ledger(self) -> Ledger:
-        if not DeltaTable.is_deltatable(f"{self.root}/ledger"):
-            raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
-        return Ledger(self.root, create=False)
-
     def ledger_snapshot(self) -> LedgerSnapshot:
         """Return the latest state of the ledger.
 
         Raises:
             StaleDataError: no run of the stream is in the lake.
         """
-        return self._ledger.snapshot()
+        if not DeltaTable.is_deltatable(f"{self.root}/ledger"):
+            raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
+        # Opened each time: a notebook may outlive a lake, and another one have the same versions.
+        return Ledger(self.root, create=False).snapshot()
 
     def rows(self, table: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of a table that meet all given SQL conditions.

@@ -87,7 +87,7 @@ def test_error_is_reported_with_the_damage(lake: Lake, caplog: pytest.LogCapture
     def fail() -> None:
         raise FileNotFoundError(2, "No such file", "part-0")
 
+    marks = together._DamageMarks(lake.ledger.root)
     with pytest.raises(DamagedInputsError, match=r"failed with FileNotFoundError: .*part-0"):
-        marks = together._DamageMarks(lake.ledger.root)
         together._retry_damaged(fail, "ingest", lake.stream, marks)  # type: ignore[arg-type]
     assert "failed with FileNotFoundError" in caplog.messages[0], "before it runs again, too"

@@ -57,7 +57,10 @@ def test_cluster_leaves_the_tables_of_one_machine(
 
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
     evaluated = run_stages(spark, load(FILE), HOURS, lake=str(tmp_path / "near"), command="again")
-    assert finished.stdout.splitlines()[1::2] == [judgement.summary for judgement in evaluated]
+    # Two stages print at once.
+    summaries = {judgement.summary for judgement in evaluated}
+    assert summaries <= set(finished.stdout.splitlines())
+    assert len(finished.stdout.splitlines()) == 2 * len(evaluated)
     near = standing(tmp_path / "near")
     assert standing(tmp_path / "far") == near
     assert {node.hour for node in near} == set(HOURS.hours())

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 
 import pyarrow as pa
 import pytest
@@ -87,9 +88,12 @@ def test_selection_reads_one_version_of_a_table(opened: OpenStream, lake: Viewed
 
 
 def test_several_threads_use_one_open_stream(opened: OpenStream, lake: ViewedLake) -> None:
+    writing = Lock()
+
     def view(number: int) -> object:
         if number % 4 == 0:
-            lake.publish([10 + number], run=f"r{number}")
+            with writing:
+                lake.publish([10 + number], run=f"r{number}")
         return [part.subject for part in [*sections_of(opened), *quality_of(opened, between(0, 6))]]
 
     lake.add("aggregates", [window(2, "a", 7)])

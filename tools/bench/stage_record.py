@@ -70,6 +70,8 @@ def main(result: str, *arguments: str) -> None:
         return outcome
 
     setattr(pipeline, RUN_STAGE, recorded)
+    # Of two stages at once, neither's cost could be separated from the other's.
+    pipeline.AT_ONCE = 1
     application.run("run", application.arg_parser("").parse_args(arguments))
 
 

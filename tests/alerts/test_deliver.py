@@ -23,15 +23,6 @@ from transom.alerts.store import deliveries
 from transom.findings.store import to_arrow
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> AlertLake:
-    """Return a lake with an episode of two hours that has ended."""
-    lake = AlertLake(str(tmp_path))
-    lake.landing = {"a": (0, 1), "b": (1, 12), "c": (2, 15), "d": (3, 1)}
-    lake.run(range(4))
-    return lake
-
-
 def test_each_finding_is_sent_once_whatever_runs(lake: AlertLake) -> None:
     receiver = Receiver()
     for run in ("one", "two", "three"):

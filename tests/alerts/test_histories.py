@@ -148,13 +148,17 @@ def check(steps: Steps, is_healthy: bool) -> None:
         assert len(rows) == sum(row["sequence"] for row in latest.values())
 
 
-@settings(
+LONG_EXAMPLES = settings(
     max_examples=8,
     phases=[Phase.explicit, Phase.generate],
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+"""The settings of tests whose examples are histories, each of seconds."""
+
+
+@LONG_EXAMPLES
 @given(histories(notify))
 @example(AGAIN)
 @example(LOST)
@@ -162,13 +166,7 @@ def test_healthy_runs_send_each_message_once(steps: Steps) -> None:
     check(steps, is_healthy=True)
 
 
-@settings(
-    max_examples=8,
-    phases=[Phase.explicit, Phase.generate],
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@LONG_EXAMPLES
 @given(histories(st.one_of(notify, kill, kill)))
 @example([*FIRST, ("kill", 2, True)])
 @example([*FIRST, ("kill", 4, True), *CHANGED, ("kill", 4, False), *AGAIN, ("kill", 5, True)])

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,15 +20,6 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.findings.store import findings, sync_ledger_findings, to_arrow
 from transom.findings.sync import sync_table_findings
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> AlertLake:
-    """Return a lake with an episode of two hours that has ended."""
-    lake = AlertLake(str(tmp_path))
-    lake.landing = {"a": (0, 1), "b": (1, 12), "c": (2, 15), "d": (3, 1)}
-    lake.run(range(4))
-    return lake
 
 
 def test_late_file_that_invalidates_an_episode_is_named_in_its_withdrawal(lake: AlertLake) -> None:

@@ -212,8 +212,8 @@ def other_texts(recorded: tuple[Int64s, pa.Array], hours: Int64s, expected: pa.A
     known, texts = recorded
     order = np.argsort(known)
     inside, places = first_in_ranges(known[order], hours, hours)
-    taken = order[places[inside]]
-    same = pc.equal(texts.take(pa.array(taken)), expected.filter(pa.array(inside))).fill_null(False)
+    chosen = order[places[inside]]
+    same = pc.equal(texts.take(pa.array(chosen)), expected.filter(pa.array(inside))).fill_null(False)
     differs = ~inside
     differs[inside] = ~same.to_numpy(zero_copy_only=False)
     return differs

@@ -132,9 +132,9 @@ class Courier:
         now = self._now()
         table = self._ledger.open(store.NAME)
         unsent = store.unsent(table, recipient.name)
-        taken = [row for row in unsent if self._may_take(row, now)]
+        claimed = [row for row in unsent if self._may_take(row, now)]
         # A finding with a message that another run is sending gets the next one from a later run.
-        left = {row.finding_id for row in unsent} - {row.finding_id for row in taken}
+        left = {row.finding_id for row in unsent} - {row.finding_id for row in claimed}
         new = [row for row in self._due(table, recipient, now) if row.finding_id not in left]
         rows = [silenced(row, self._stream.silence, now) for row in new]
         audible = [row for row in rows if row.status != "silenced"]
@@ -143,7 +143,7 @@ class Courier:
         else:
             audible = [replace(row, status="sent") for row in audible]
         rows = [row for row in rows if row.status == "silenced"] + audible
-        rows += [replace(row, status="sending", run_id=self._run_id, changed_at=now) for row in taken]
+        rows += [replace(row, status="sending", run_id=self._run_id, changed_at=now) for row in claimed]
         if rows:
             store.claim(table, recipient.name, rows)
         return rows

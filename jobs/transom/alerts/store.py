@@ -58,15 +58,15 @@ def differences(table: DeltaTable, findings: DeltaTable, recipient: Recipient) -
         "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY finding_id ORDER BY sequence DESC) "
         f"AS place FROM d WHERE recipient = {literal(recipient.name)}) WHERE place = 1)"
     )
-    taken = f"t.severity IN ({_listed(recipient.severities)})"
+    accepted = f"t.severity IN ({_listed(recipient.severities)})"
     if recipient.kinds is not None:
-        taken += f" AND t.kind IN ({_listed(recipient.kinds)})"
+        accepted += f" AND t.kind IN ({_listed(recipient.kinds)})"
     # As `content_hash`.
     changed = (
         f"(t.severity <> l.severity OR (t.kind NOT IN ({_listed(KINDS)}) AND (t.ongoing <> l.ongoing "
         "OR (NOT t.ongoing AND t.end_time IS DISTINCT FROM l.end_time))))"
     )
-    differs = f"CASE WHEN l.finding_id IS NULL OR l.hash = '{GONE}' THEN {taken} ELSE {changed} END"
+    differs = f"CASE WHEN l.finding_id IS NULL OR l.hash = '{GONE}' THEN {accepted} ELSE {changed} END"
 
     def rows(columns: str, source: str, where: str) -> list[dict[str, Any]]:
         # In one order, so that the differing findings have their last messages.

@@ -1,13 +1,15 @@
 """All stages over small hours in one application, and over an hour with nothing to do.
 
-With an older checkout in the environment variable `BENCH_BESIDE`, each is also measured with its code. If
-this reads other stream files, `BENCH_BESIDE_STREAM` is the same stream as it reads it.
+With an older checkout in the environment variable `BENCH_BESIDE`, each is also measured with its code and
+the settings that its own set-up has written. If this reads other stream files, `BENCH_BESIDE_STREAM` is the
+same stream as it reads it.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +111,14 @@ def _stream_file(checkout: Path) -> str:
     return json.dumps(spec()) if path is None or checkout == ROOT else Path(path).read_text()
 
 
-def _places(cache: Path, checkout: Path, lines: int) -> dict[str, str]:
-    """Return the environment of a checkout's jobs, with its landing folder."""
+def _environment(cache: Path, checkout: Path, lines: int) -> dict[str, str]:
+    """Return the environment of a checkout's jobs: that of its set-up, with its landing folder."""
+    text = subprocess.check_output(
+        ["bash", "-c", '. "$0" && env -0', checkout / ".transom" / "env"], text=True
+    )
+    names = dict(line.partition("=")[::2] for line in text.split("\0") if line)
     landing = drawn(cache / "logs", "apache", lines * HOURS)
-    return {"TRANSOM_LANDING": str(landing), "PYTHONPATH": str(checkout / "jobs")}
+    return {**names, "TRANSOM_LANDING": str(landing), "PYTHONPATH": str(checkout / "jobs")}
 
 
 def _folder(cache: Path, name: str, lines: int) -> Path:
@@ -130,18 +136,23 @@ def _hours(
     _submit(cache, name, checkout, lines, BEFORE)
     script, result = Path(__file__).with_name("counted_run.py"), folder / "costs.json"
     arguments = [script, result, folder / "lake", folder / "all.yaml", *map(format_hour, hours)]
-    properties = ["--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"]]
-    measured = run(
-        ["spark-submit", *properties, *arguments], folder / "hours.log", _places(cache, checkout, lines)
-    )
+    measured = _spark_submit(cache, checkout, lines, arguments, folder / "hours.log")
     return json.loads(result.read_text()), measured
 
 
 def _submit(cache: Path, name: str, checkout: Path, lines: int, interval: Interval) -> Measured:
     """Run a checkout's job over an interval."""
     folder = _folder(cache, name, lines)
-    properties = ["--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"]]
-    arguments = ["--stream", folder / "all.yaml", "--lake", folder / "lake"]
+    arguments = [checkout / "jobs" / "run.py", "--stream", folder / "all.yaml", "--lake", folder / "lake"]
     arguments += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
-    job = ["spark-submit", *properties, checkout / "jobs" / "run.py", *arguments]
-    return run(job, folder / "run.log", _places(cache, checkout, lines))
+    return _spark_submit(cache, checkout, lines, arguments, folder / "run.log")
+
+
+def _spark_submit(
+    cache: Path, checkout: Path, lines: int, arguments: Sequence[object], log: Path
+) -> Measured:
+    """Run a script with its arguments by a checkout's `spark-submit`."""
+    environment = _environment(cache, checkout, lines)
+    properties = ["--properties-file", environment["TRANSOM_SPARK_PROPERTIES"]]
+    submit = shutil.which("spark-submit", path=environment["PATH"])
+    return run([submit, *properties, *arguments], log, environment)

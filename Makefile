@@ -56,6 +56,7 @@ test-all: setup
 
 test: ## linters, types and quick tests, in parallel (ten minutes)
 	@$(call verdict,test-quick)
+	@echo "make test: omitted: kills on Spark, random lakes, clusters, pages in a browser (make test-full)"
 
 test-full: ## linters, types and all tests except the long targets (forty minutes)
 	@$(call verdict,test-all)

@@ -81,6 +81,7 @@ def test_workers_of_a_server_are_in_utc() -> None:
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "UTC UTC\n"
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_jobs_of_two_streams_on_a_server_leave_the_tables_of_own_applications(
     make_stream: Make, server: str

@@ -99,6 +99,7 @@ def test_job_reports_damage_and_continues(make_stream: Make, caplog: pytest.LogC
     lake.assert_same(make_stream(STREAM, "whole", ready=build_with_late_file))
 
 
+@pytest.mark.full
 def test_damaged_state_is_recomputed_at_once(make_stream: Make, caplog: pytest.LogCaptureFixture) -> None:
     lake = make_stream(SMALL, "damaged", ready=build)
     land_late_file(lake)

@@ -78,6 +78,7 @@ def test_every_block_of_code_has_a_name_of_its_own() -> None:
     assert len({*titles}) == len(titles)
 
 
+@pytest.mark.full
 def test_second_stream_reads_its_log(spark: SparkSession, tmp_path: Path) -> None:
     """Slow where it is the first (20 seconds): Java starts, and all stages run."""
     harness = StreamHarness(spark, tmp_path, stream_file("sensors").replace('"landing/', f'"{tmp_path}/'))

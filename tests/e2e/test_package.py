@@ -58,6 +58,7 @@ def test_its_data_is_in_it(folder: Path) -> None:
     assert (folder / "site" / "bin" / "transom").is_file()
 
 
+@pytest.mark.full
 def test_a_log_is_drafted_checked_and_tried(folder: Path) -> None:
     """Slow (half a minute): Spark starts."""
     for arguments in (("init", "auditd.log", "--output", "audit.yaml"), ("check", "audit.yaml")):

@@ -27,7 +27,7 @@ from transom.stream import load
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, FrameLocator, Page
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("airflow")]
+pytestmark = [needs_browser, pytest.mark.full, pytest.mark.xdist_group("airflow")]
 PATH = "landing/web/%Y-%m-%d/access.%H.log.gz"
 HOUR = timedelta(hours=1)
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)

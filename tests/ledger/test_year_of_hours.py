@@ -70,6 +70,7 @@ def an_hour(computed: StreamHarness, number: int) -> None:
         assert (verdict.failures, verdict.warnings) == ((), ())
 
 
+@pytest.mark.full
 def test_work_of_a_run_is_constant_for_any_number_of_earlier_hours(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,8 @@ fills:
 """
 
 
-@pytest.mark.parametrize("order", [(1, 2, 0), pytest.param((2, 0, 1), marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1)])
 def test_rows_are_equal_whether_empty_hours_are_requested_before_or_after(
     make_stream: Make, order: Sequence[int]
 ) -> None:

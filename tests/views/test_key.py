@@ -69,7 +69,7 @@ def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: p
         for n in (1, 4)
     ]
     lake.add("frequencies", [*counts, {**counts[0], "path": "/b"}])
-    lake.find(finding(1, "one", item="/a"))
+    lake.find(finding(1, "one", stage="frequency", block="often", item="/a"))
     answer = Answer(7, 6, 8, None, 50)
     monkeypatch.setattr("transom.features.frequency.queries.frequency", lambda *_: answer)
     view = key_of(opened(lake), {"path": "/a"}, between(0, 6))
@@ -174,3 +174,30 @@ def test_block_or_feature_that_does_not_exist_has_no_section(lake: ViewedLake) -
     assert sections_of(opened(lake), "aggregates", "none") == []
     assert sections_of(opened(lake), "none", "traffic") == []
     assert [part.subject for part in sections_of(opened(lake), "fills")] == ["before"]
+
+
+def test_findings_of_a_key_are_those_of_its_columns(lake: ViewedLake) -> None:
+    lake.file.write_text(
+        lake.file.read_text().replace("  traffic:\n", "  traffic:\n    key: [client, path]\n")
+    )
+    lake.load()
+    alert: dict[str, Any] = {"kind": "alert", "stage": "aggregates", "block": "traffic"}
+    lake.find(
+        finding(1, "of client", key="/a"),
+        finding(1, "of path", stage="frequency", block="often", kind="frequent_item", item="/a"),
+        finding(1, "of both", key="client=/a, path=/b", **alert),
+        finding(1, "of other", key="client=/b, path=/a", **alert),
+        finding(1, "with comma", key="client=/a, b, path=/a, d", **alert),
+        finding(1, "with a name", key="client=/c, path=x, client=/a,", **alert),
+    )
+
+    def found(**key: str) -> list[str]:
+        page = key_of(opened(lake), key, between(0, 6)).findings
+        return sorted(row.finding.title for row in page.rows)
+
+    assert found(client="/a") == ["of both", "of client"]
+    assert found(path="/a") == ["of other", "of path"]
+    assert found(client="/a, b") == ["with comma"]
+    assert found(path="/a, d") == ["with comma"]
+    assert found(client="/a", path="/b") == ["of both"]
+    assert found(status="200") == []

@@ -18,9 +18,11 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, Severity, from_ledger
+from transom.findings.text import key_text
 from transom.ledger.ledger import Ledger
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.spec.feature import USUAL_PLACE, FindingOrder
+from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, TableFolder, instant, literal, query, read_rows
 
 NAME = "findings"
@@ -53,7 +55,7 @@ def select_findings(
     per_group: int,
     order: Sequence[FindingOrder],
     interval: Interval | None = None,
-    subject: Mapping[str, str] | None = None,
+    about: str = "TRUE",
 ) -> tuple[list[Finding], str | None]:
     """Return some findings of each kind and block, so that many of one kind do not hide another.
 
@@ -63,7 +65,7 @@ def select_findings(
         per_group: the maximum number of a kind and block, 1 or more.
         order: as of `findings`.
         interval: as of `findings`.
-        subject: if given, only findings whose key or item has these texts, by column.
+        about: a further SQL condition, such as that of `about_sql`.
 
     Returns:
         The findings, and a line of text that counts the others; None if there are no others.
@@ -72,7 +74,7 @@ def select_findings(
     groups = (
         f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {rank}) AS __place, "
         "count(*) OVER (PARTITION BY kind, block) AS __count "
-        f"FROM t WHERE {reported_sql(interval)} AND {about_sql(subject or {})}"
+        f"FROM t WHERE {reported_sql(interval)} AND {about}"
     )
     # The first ones of all groups come first, then the second ones, and so on.
     rows = _ask(
@@ -154,15 +156,48 @@ def reported_sql(interval: Interval | None, kinds: Iterable[str] | None = None) 
     return where
 
 
-def about_sql(subject: Mapping[str, str]) -> str:
-    """Return the SQL condition that the key or item of a finding, as `key_text` writes it, is a subject."""
-    terms = ["TRUE"]
-    for column, value in subject.items():
-        part = literal(f", {column}={value},")
-        same = " OR ".join(
-            f"{of} = {literal(value)} OR strpos(', ' || {of} || ',', {part}) > 0" for of in ("key", "item")
-        )
-        terms.append(f"({same})")
+def about_sql(stream: Stream, subject: Mapping[str, str]) -> str:
+    """Return the SQL condition that the key or item of a finding has some values.
+
+    The text of a key has no column if there is only one. So the columns are those of the finding's block.
+
+    Args:
+        stream: the stream.
+        subject: the text of each column; empty for any key, and none.
+    """
+    if not subject:
+        return "TRUE"
+    blocks: dict[tuple[str, ...], list[str]] = {}
+    for feature in stream.features:
+        for name in stream.blocks(feature.block):
+            of = f"(stage = {literal(feature.name)} AND block = {literal(name)})"
+            blocks.setdefault(tuple(feature.subject(stream, name)), []).append(of)
+    terms = (
+        f"(({' OR '.join(of)}) AND {_has_values_sql(columns, subject)})"
+        for columns, of in blocks.items()
+        if subject.keys() <= {*columns}
+    )
+    return f"({' OR '.join(terms) or 'FALSE'})"
+
+
+def _has_values_sql(columns: Sequence[str], subject: Mapping[str, str]) -> str:
+    """Return the SQL condition that `key_text` has written some values of these columns."""
+    text = "coalesce(key, item)"
+    if subject.keys() == {*columns}:
+        return f"{text} = {literal(key_text(columns, subject) or '')}"
+    terms = []
+    for place, column in enumerate(columns):
+        if column in subject:
+            # The next column ends the value, which may have a comma.
+            after = f", {columns[place + 1]}=" if place + 1 < len(columns) else ""
+            part = literal(f"{', ' if place else ''}{column}={subject[column]}{after}")
+            terms.append(
+                f"starts_with({text}, {part})"
+                if not place
+                else f"strpos({text}, {part}) > 0"
+                if after
+                else f"ends_with({text}, {part})"
+            )
     return " AND ".join(terms)
 
 

@@ -61,7 +61,7 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
     key = subject_of(opened.stream, finding)
     others, more = list[Finding](), 0
     if key and table:
-        about = f"{about_sql(key)} AND finding_id <> {literal(finding_id)}"
+        about = f"{about_sql(opened.stream, key)} AND finding_id <> {literal(finding_id)}"
         of_key = table.rows(
             f"SELECT * FROM t WHERE {about} ORDER BY {rank_sql(FINDING_ORDER)} LIMIT {OTHERS}"
         )

@@ -91,11 +91,11 @@ class _Filters:
 
     Attributes:
         interval: the hours.
-        key: the text of each column of a key or item.
+        about: the SQL condition that a finding has the key.
     """
 
     interval: Interval
-    key: Mapping[str, str]
+    about: str
     state: str | None
     severity: str | None
     kind: str | None
@@ -104,7 +104,7 @@ class _Filters:
     @property
     def selected(self) -> str:
         """The SQL condition that a finding is one of the interval and the key."""
-        return f"{reported_sql(self.interval)} AND {about_sql(self.key)}"
+        return f"{reported_sql(self.interval)} AND {self.about}"
 
     @property
     def kept(self) -> str:
@@ -149,7 +149,7 @@ def findings_of(
         key: the text of each column of a key or item.
         page: the number of the page, from 1; a page after the last one has no rows.
     """
-    filters = _Filters(interval, key or {}, state, severity, kind, block)
+    filters = _Filters(interval, about_sql(opened.stream, key or {}), state, severity, kind, block)
     table, withdrawn = opened.tables.pin(NAME), _withdrawn(opened, filters)
     choices: dict[str, Counter[str]] = {name: Counter() for name in ("state", "severity", "kind", "block")}
     groups = table.rows(_groups(filters)) if table else []
@@ -183,7 +183,7 @@ def table_of(
     key: Mapping[str, str] | None = None,
 ) -> DataTable:
     """Return all findings of `findings_of` as one table, for `csv.lines`."""
-    filters = _Filters(interval, key or {}, state, severity, kind, block)
+    filters = _Filters(interval, about_sql(opened.stream, key or {}), state, severity, kind, block)
     table = opened.tables.pin(NAME)
     gone = [row for row in _withdrawn(opened, filters) if filters.keeps(row)]
     counts = table.rows(f"SELECT count(*) AS total FROM ({_selected(filters)})") if table else []
@@ -237,7 +237,7 @@ def _withdrawn(opened: OpenStream, filters: _Filters) -> list[FindingRow]:
     """Return the last withdrawn findings of an interval and a key, the last one first."""
     start, end = instant(filters.interval.start), instant(filters.interval.end)
     hours = f"(first_hour IS NULL OR (first_hour < {end} AND last_hour >= {start}))"
-    return _messages(opened, f"{hours} AND {about_sql(filters.key)}")
+    return _messages(opened, f"{hours} AND {filters.about}")
 
 
 def _messages(opened: OpenStream, where: str) -> list[FindingRow]:

@@ -11,7 +11,7 @@ from transom.core.partitions import SOURCE_STAGE
 from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import Finding
-from transom.findings.store import select_findings
+from transom.findings.store import about_sql, select_findings
 from transom.spec.errors import did_you_mean
 from transom.stream import Stream
 from transom.views import events, quality
@@ -111,7 +111,7 @@ def _view(opened: OpenStream, selection: Selection) -> View:
     freshness = opened.freshness(selection.snapshot)
     selection = replace(selection, stale={stage: freshness.stale(stage) for stage in stream.stages})
     findings, more = select_findings(
-        opened.tables.root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval, key
+        opened.tables.root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval, about_sql(stream, key)
     )
     results = sections(selection)
     if key:

@@ -8,7 +8,7 @@ from tests.support.viewed_lake import ViewedLake, at
 from transom.app.freshness import freshness_of, snapshot_of
 from transom.core.partitions import PartitionState
 from transom.features.ingest.expected_inputs import partition_of
-from transom.views.hour import HourDetail, hour_of
+from transom.views.hour import HourDetail, hour_detail
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def fresh_lake(lake: ViewedLake) -> ViewedLake:
 
 def detail(lake: ViewedLake, number: int) -> HourDetail:
     freshness = freshness_of(lake.stream, snapshot_of(lake.stream, lake.ledger))
-    return hour_of(lake.stream, lake.file, lake.uri, lake.ledger, freshness, at(number))
+    return hour_detail(lake.stream, lake.file, lake.uri, lake.ledger, freshness, at(number))
 
 
 def test_each_stage_has_state_cause_and_dependents(fresh_lake: ViewedLake) -> None:

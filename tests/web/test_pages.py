@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import threading
 from collections.abc import Callable, Iterable
 
@@ -261,6 +262,26 @@ def test_a_stream_without_a_run(
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path_factory.mktemp("empty")))
     assert "no run of six is in this lake" in pages.get("").text
     assert "no run of six" in pages.get("/hours").text
+
+
+def test_script_does_not_replace_functions_of_the_browser(filled: Pages) -> None:
+    script = request(filled.app, "/static/page.js").text
+    declared = set(re.findall(r"^(?:async )?function (\w+)|^(?:const|let|var) (\w+)", script, re.MULTILINE))
+    names = {name for pair in declared for name in pair if name}
+    of_window = (
+        "alert blur close confirm fetch find focus moveBy moveTo name open parent print prompt scroll stop"
+    )
+    assert "run" in names
+    assert not names & {
+        *of_window.split(),
+        "history",
+        "length",
+        "location",
+        "origin",
+        "self",
+        "status",
+        "top",
+    }
 
 
 def test_two_streams_are_apart(pages: Pages) -> None:

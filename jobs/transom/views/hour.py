@@ -58,7 +58,7 @@ class HourDetail:
     conf: Mapping[str, str] | None = None
 
 
-def hour_of(
+def hour_detail(
     stream: Stream, file: object, lake: str, ledger: Ledger, freshness: Freshness, hour: datetime
 ) -> HourDetail:
     """Return the details of an hour, from the ledger alone.

@@ -18,7 +18,7 @@ from transom.ledger.ledger import Ledger
 from transom.views import csv
 from transom.views.finding import finding_of
 from transom.views.findings import STATES, findings_of, table_of
-from transom.views.hour import hour_of as detail_of
+from transom.views.hour import hour_detail
 from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
 from transom.views.quality import quality_of
@@ -221,7 +221,7 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
             interval = Interval.of_hour(parse_hour(hour, "hour"))
         opened = visit.opened
         visit.notices += opened.notices()
-        detail = detail_of(
+        detail = hour_detail(
             opened.stream, visit.file, lake(), Ledger(opened.tables.root, create=False),
             opened.freshness(opened.snapshot()), interval.start,
         )  # fmt: skip

@@ -10,7 +10,7 @@ follow();
 addEventListener("storage", follow);
 
 // Airflow shows this page in a frame that may not open another page of Airflow itself.
-function open(address) {
+function openInAirflow(address) {
   const anchor = parent.document.createElement("a");
   anchor.href = address;
   parent.document.body.append(anchor);
@@ -106,6 +106,6 @@ document.addEventListener("click", event => {
   const link = event.target.closest("a[data-airflow]");
   if (link && parent !== window && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
-    open(link.href);
+    openInAirflow(link.href);
   }
 });

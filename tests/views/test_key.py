@@ -159,13 +159,16 @@ def test_tables_have_pages(lake: ViewedLake) -> None:
     lake.add("frames", frames)
     open_stream, lengths = opened(lake), []
     for page in (1, 2, 3):
-        (busy,) = sections_of(open_stream, "frames", "busy", between(0, 6), page=page)
+        busy, _ = sections_of(open_stream, "frames", "busy", between(0, 6), page=page)
         assert busy.table is not None
         lengths += [row[busy.table.columns.index("length_s")] for row in busy.table.rows]
         assert (busy.table.first, busy.table.pages) == (1 + (page - 1) * MAX_ROWS, 2)
         assert busy.table.total == MAX_ROWS + 50
+        drawn = {1: "; the chart has 1 to 200 of them. ", 2: "; the chart has 201 to 250 of them. "}
+        assert busy.note.startswith(f"250 frames, the longest first{drawn.get(page, '. ')}")
     assert lengths == [float(n) for n in reversed(range(MAX_ROWS + 50))]
-    (busy,) = sections_of(open_stream, "frames", "busy", between(0, 6))
+    busy, before = sections_of(open_stream, "frames", "busy", between(0, 6))
+    assert before.subject == "before"
     assert busy.table is not None
     assert len([*busy.table.all_rows]) == MAX_ROWS + 50
 

@@ -194,6 +194,13 @@ class Query:
         """Return the number of rows."""
         return sum(row["total"] for row in self.ask("SELECT count(*) AS total FROM r"))
 
+    def drawn(self, rows: Sequence[Row], total: int) -> str:
+        """Return which rows of a page a chart has; empty if it has all of them."""
+        first = 1 + (self.selection.page - 1) * MAX_ROWS
+        if not rows or len(rows) == total:
+            return ""
+        return f"; the chart has {f'{first:,} to ' if len(rows) > 1 else ''}{first + len(rows) - 1:,} of them"
+
     def data_table(
         self,
         page: Sequence[Row],

@@ -91,6 +91,7 @@ class Feature(Generic[S]):
         render: prints the first rows of its results for `transom try`; of the stream and its folder.
         view: the section of a block on the stream's page, `charts.section.Section`; of an
             `engine.selection.Selection` and the name of the block.
+        part_of: the feature and block on whose page the section of a block is, too; None if there is none.
         records: the records of a finding, lines by source; of an `engine.selection.Selection`, the
             block, start and end of the finding, and the maximum number. None: those of its key.
         summary: one line about a block, for `transom check`.
@@ -131,4 +132,5 @@ class Feature(Generic[S]):
     queries: Mapping[str, str] = field(default_factory=dict)
     render: Callable[[S, str], None] | None = None
     view: Callable[[Any, str], Any] | None = None
+    part_of: Callable[[S, str], tuple[str, str] | None] = lambda stream, name: None
     records: Callable[..., Mapping[str, list[int]]] | None = None

@@ -23,7 +23,7 @@ def of_key(selection: Selection) -> Section:
     note = f"{counted(total, 'event')}, the last first. Texts are cut to {CUT:,} characters."
     coverage = selection.coverage(SOURCE_STAGE, EVENTS, [EVENTS])
     return section(
-        query, "Events of the key", f"{note if rows else 'No event in these hours.'} {coverage}", rows, total
+        query, "Events of the key", f"{note if total else 'No event in these hours.'} {coverage}", rows, total
     )
 
 
@@ -49,7 +49,7 @@ def section(query: Query, title: str, note: str, rows: Sequence[Row], total: int
         own = row | {"file": files.get(row["source_id"], row["source_id"])}
         return tuple(own[column] for column in columns)
 
-    table = query.data_table(rows, total, cells, columns) if rows else None
+    table = query.data_table(rows, total, cells, columns) if total else None
     return Section(title, note, table, None, EVENTS)
 
 

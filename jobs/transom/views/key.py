@@ -9,6 +9,7 @@ from transom.charts.section import DataTable, Section
 from transom.core.intervals import HOUR, Interval, format_hour
 from transom.engine.selection import Selection
 from transom.features.aggregates.spec import Aggregation
+from transom.features.aggregates.view import exactness
 from transom.features.frequency.spec import Frequency
 from transom.storage.tables import LakeError
 from transom.views import events
@@ -70,12 +71,10 @@ def _horizons(opened: OpenStream, key: Mapping[str, Any], interval: Interval) ->
             except (LookupError, ValueError, LakeError) as error:
                 yield Section(title, f"Not known: {error}.", None, None, f"horizon-{name}", "aggregates")
                 continue
-            exact = "" if row is None or row["complete"] else " Some of its hours are incomplete."
+            gap = "" if row is None or row["complete"] else " Some of its hours are incomplete."
             yield Section(
                 title,
-                f"Of all its events, not of a level. Counts and sums are exact.{exact}"
-                if row
-                else "No event.",
+                f"Of all its events, not of a level. {exactness(block)}{gap}" if row else "No event.",
                 DataTable.of(("figure", "value"), row.items()) if row else None,
                 None,
                 f"horizon-{name}",
@@ -94,7 +93,14 @@ def _frequencies(opened: OpenStream, key: Mapping[str, Any], interval: Interval)
             except (LookupError, ValueError, LakeError) as error:
                 yield Section(title, f"Not known: {error}.", None, None, f"frequency-{name}", "frequency")
                 continue
-            until = f"The window ends at {format_hour(end)}. The count is between low and high."
+            margin = (
+                f"It is below the estimate by more than margin with a probability of at most {block.delta:g}."
+                if answer.margin is not None
+                else "There is no other bound."
+            )
+            until = (
+                f"The window ends at {format_hour(end)}. The count is certainly from low to high. {margin}"
+            )
             yield Section(
                 title,
                 until,

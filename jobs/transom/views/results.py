@@ -20,6 +20,8 @@ def sections_of(
 ) -> list[Section]:
     """Return a section for each block that has the selected key; none if there is no such block.
 
+    After the section of a block come those of its parts, such as the fills of frames.
+
     Args:
         opened: the stream.
         feature: the feature, such as `aggregates`. Default: all.
@@ -41,9 +43,10 @@ def sections(selection: Selection, feature: str | None = None, block: str | None
     """Return a section for each block that has the selected key; arguments as of `sections_of`."""
     stream, found = selection.stream, list[Section]()
     for of in stream.features:
-        view = of.view if feature in (None, of.name) else None
-        for name in stream.blocks(of.block) if view is not None else ():
-            if view is None or block not in (None, name):
+        view = of.view
+        for name in stream.blocks(of.block):
+            is_selected = feature in (None, of.name) and block in (None, name)
+            if view is None or not (is_selected or of.part_of(stream, name) == (feature, block)):
                 continue
             if not selection.key.keys() <= {*of.subject(stream, name)}:
                 continue

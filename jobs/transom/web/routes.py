@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
@@ -26,7 +26,7 @@ from transom.views.results import sections_of
 from transom.views.stream_hours import StreamHours
 from transom.web.links import Links
 from transom.web.open_streams import OpenStreams
-from transom.web.parameters import LONGEST, End, PageNumber, Start, interval, key_in, one_of, rules
+from transom.web.parameters import LONGEST, MAX_PAGE, End, PageNumber, Start, interval, key_in, one_of, rules
 from transom.web.parameters import hour as parse_hour
 from transom.web.render import ASSETS, KEPT, asset, links_of, page
 from transom.web.summary import summary_of
@@ -48,6 +48,7 @@ class Visit:
         end: the parameter `to`.
         number: the page of each table, from 1.
         notices: what a reader should know about the page as a whole.
+        last: the greatest number of a page.
     """
 
     request: Request
@@ -58,6 +59,7 @@ class Visit:
     end: str | None
     number: int
     notices: list[str] = field(default_factory=list)
+    last: ClassVar[int] = MAX_PAGE
 
     @property
     def links(self) -> Links:
@@ -242,9 +244,9 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
     OfBlock = Annotated[tuple[Interval, list[Section]], Depends(block_of)]
 
     @router.get("/results/{feature}/{block}.csv")
-    def block_csv(visit: OfVisit, of_block: OfBlock, feature: str, block: str, part: str = "") -> Response:
+    def block_csv(visit: OfVisit, of_block: OfBlock, feature: str, block: str) -> Response:
         """Return the results of a block as a file."""
-        return visit.csv(_part(of_block[1], part), feature, block)
+        return visit.csv(_part(of_block[1], f"part-{feature}-{block}"), feature, block)
 
     @router.get("/results/{feature}/{block}")
     def block(visit: OfVisit, of_block: OfBlock, feature: str, block: str) -> Response:
@@ -252,7 +254,7 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         interval, sections = of_block
         return visit.page(
             "block.html", interval=interval, sections=sections, feature=feature, block=block,
-            key=visit.key(), file=f"{block}.csv",
+            key=visit.key(),
         )  # fmt: skip
 
     @router.get("/quality")

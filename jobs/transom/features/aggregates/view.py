@@ -68,7 +68,7 @@ def section(selection: Selection, name: str) -> Section:
         "No window in these hours."
         if not total
         else f"{counted(total, 'window')} of {note}. A point is a window, at its end; a line is broken where "
-        f"windows are missing. Counts and sums are exact; {_exactness(block)}.",
+        f"windows are missing. {exactness(block)} A row that is not complete lacks files.",
         table.data_table(page, total),
         panels([*points, *lines], [*series]) if points else None,
         name,
@@ -134,7 +134,15 @@ def _lines(block: Aggregation, rows: Sequence[Row], levels: Mapping[int, str]) -
     return lines
 
 
-def _exactness(block: Aggregation) -> str:
+def exactness(block: Aggregation) -> str:
+    """Return how exact the values of a block are."""
     distinct = [name for name, measure in block.measures.items() if measure.function == "distinct"]
-    columns = ", ".join(f"error_{name}" for name in distinct)
-    return f"{columns} has the standard error of {', '.join(distinct)}" if distinct else "so are all others"
+    lines = ", and lines fitted to these," if _fitted(block) else ""
+    exact = f"Counts, sums, means, minima and maxima{lines} are exact."
+    if not distinct:
+        return exact
+    errors = ", ".join(f"error_{name}" for name in distinct)
+    return (
+        f"{exact} {', '.join(distinct)}: exact up to 1,024 values, above an estimate; {errors} has its "
+        "standard error, about 4 %."
+    )

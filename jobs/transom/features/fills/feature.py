@@ -27,6 +27,7 @@ FEATURE: Feature[Stream] = Feature(
     facts=describe.facts,
     render=lazy("transom.features.fills.render:print_fills"),
     view=lazy("transom.features.fills.view:section"),
+    part_of=lambda stream, block: ("frames", stream.blocks(Fill)[block].frame),
     subject=lambda stream, block: frame_columns.key(stream, stream.blocks(Fill)[block].frame),
     inherits=lambda block: frozenset(),
 )

@@ -3,73 +3,82 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from transom.charts.section import Cells, DataTable, Section
+from transom.charts.section import Cells, Section
 from transom.charts.specs import grouped_bars, labels
-from transom.core.durations import format_duration_long
+from transom.core.durations import format_duration, format_duration_long
+from transom.core.intervals import MICROSECOND
 from transom.core.terminal import counted
 from transom.engine.selection import MAX_READ, Row, Selection
+from transom.features.fills import input_columns
 from transom.features.fills.spec import Fill
 from transom.features.frames import input_columns as frame_columns
+from transom.features.frames.spec import Frame
 from transom.findings.text import key_text
+from transom.spec.stream import Stream
 from transom.storage.tables import literal
 
 FRAMES = 10
-"""The number of frames in a chart."""
+"""The maximum number of frames in a chart."""
 TO_THE_SECOND = "%Y-%m-%d %H:%M:%S"
 """The format of times in labels."""
-LAST_REPORT = "hour DESC, fragment DESC"
 
 
 def section(selection: Selection, name: str) -> Section:
     """Return the section of a block."""
     fill = selection.stream.blocks(Fill)[name]
     key = frame_columns.key(selection.stream, fill.frame)
-    of_frames = selection.query(
-        "frames", fill.frame, "frames", ["frame_id", "start_time", *key], each="frame_id", best=LAST_REPORT,
-        order="length_s DESC, start_time, frame_id",
+    figures = ["rows_matched", *fill.measures, "coverage", "state"]
+    # The interval of the combined row begins with that of the longest shift, and ends with the shortest's.
+    longest = max(fill.shift)
+    spread = (longest - min(fill.shift)) // MICROSECOND
+    start = f"CAST(start_time AS BIGINT) + CAST(coalesce(shift_s, {longest.total_seconds()}) * 1e6 AS BIGINT)"
+    query = selection.query(
+        "fills", name, "fills", [*key, "frame_id", "shift_s", "start_time", "end_time", *figures],
+        each="frame_id, shift_s", best="hour DESC, fragment DESC",
+        order="CAST(end_time AS BIGINT) - CAST(start_time AS BIGINT) - "
+        f"CASE WHEN shift_s IS NULL THEN {spread} ELSE 0 END DESC NULLS LAST, "
+        f"{start}, frame_id, shift_s NULLS LAST",
     )  # fmt: skip
-    frames, total = of_frames.page(FRAMES)
-    columns = ["start_time", "end_time", "rows_matched", *fill.measures, "coverage", "state"]
-    of_all = selection.query(
-        "fills", name, "fills", [*key, "frame_id", "shift_s", *columns], each="frame_id, shift_s",
-        best=LAST_REPORT, order="frame_id, shift_s NULLS LAST",
-    )  # fmt: skip
-    named = labels(
-        {
-            frame["frame_id"]: f"{frame['start_time']:{TO_THE_SECOND}} {key_text(key, frame) or ''}".strip()
-            for frame in frames
-        }
-    )
-    ids = ", ".join(map(literal, named)) or "''"
-    rows = replace(of_all, where=f"frame_id IN ({ids})").rows(MAX_READ)
-    places = {frame_id: place for place, frame_id in enumerate(named)}
-    rows.sort(key=lambda row: places[row["frame_id"]])
-    bars = [
-        {"label": named[row["frame_id"]], "value": row[m], "series": _shift(fill, row), "panel": m}
-        for m in fill.measures
-        for row in rows
-        if row[m] is not None
-    ]
+    rows, total = query.page()
+
+    def frame_start(row: Row) -> str:
+        shift = longest if row["shift_s"] is None else timedelta(seconds=row["shift_s"])
+        return f"{row['start_time'] + fill.lead + shift:{TO_THE_SECOND}}"
 
     def cells(row: Row) -> Cells:
-        frame = named.get(row["frame_id"], row["frame_id"])
-        return frame, _shift(fill, row), *(row[column] for column in (*key, *columns))
+        of_frame = (frame_start(row), *(row[column] for column in key), _shift(fill, row))
+        return (
+            *of_frame,
+            row["start_time"],
+            row["end_time"],
+            *(row[name] for name in figures),
+            row["frame_id"],
+        )
 
-    note = (
-        f"The longest {len(frames)} of {counted(total, 'frame')} of {fill.frame}, with "
-        f"{fill.source.called} of the same time or before. Exact where coverage is 1: the share of the "
-        f"interval that is published.{of_all.limit_note}"
+    frames = {row["frame_id"]: row for row in rows}
+    named = labels(
+        {
+            frame: f"{frame_start(row)} {key_text(key, row) or ''}".strip()
+            for frame, row in [*frames.items()][:FRAMES]
+        }
     )
-    if not rows:
-        note = "No frame is filled in these hours."
-    elif not bars:
-        note += " No interval of these frames is covered."
+    # A page may end between the rows of a frame.
+    of_frames = replace(query, where=f"frame_id IN ({', '.join(map(literal, named)) or 'NULL'})")
+    bars = [
+        {"label": named[row["frame_id"]], "value": row[m], "series": _shift(fill, row), "panel": m}
+        for drawn in [of_frames.rows(MAX_READ) if named else []]
+        for m in fill.measures or ["rows_matched"]
+        for row in drawn
+        if row[m] is not None
+    ]
+    columns = ["frame_start", *key, "shift", "rows_from", "rows_to", *figures, "frame_id"]
     return Section(
         f"{name}: what fills {fill.frame}",
-        note,
-        DataTable.of(
-            ["frame", "shift", *key, *columns], map(cells, rows), download=lambda: map(cells, of_all.stream())
-        ),
+        f"{counted(total, 'row')}, those of the longest frames first; the chart has the first "
+        f"{counted(len(named), 'frame')} of this page. {_exactness(selection.stream, name)}{query.limit_note}"
+        if total
+        else "No frame is filled in these hours.",
+        query.data_table(rows, total, cells, columns),
         grouped_bars(bars) if bars else None,
         name,
     )
@@ -81,4 +90,21 @@ def _shift(fill: Fill, row: Row) -> str:
         return f"{fill.combine} of all"
     return (
         f"{format_duration_long(timedelta(seconds=row['shift_s']))} before" if row["shift_s"] else "the frame"
+    )
+
+
+def _exactness(stream: Stream, name: str) -> str:
+    fill = stream.blocks(Fill)[name]
+    frame, reach = stream.blocks(Frame)[fill.frame], format_duration(input_columns.reach(stream, name))
+    is_whole = fill.reach is None and (frame.period or frame.max_length)
+    cut = "" if is_whole else f" Of a frame longer than {reach}, only that last part counts."
+    combined = (
+        f" The {fill.combine} is that of the shifts with coverage 1, and its coverage is their share."
+        if fill.combine
+        else ""
+    )
+    return (
+        f"Each row is about {fill.source.called} from rows_from to rows_to, exclusive. Exact where coverage "
+        "is 1: the share of this time that is requested and published; without any, the values are unknown. "
+        f"A partial row may still change.{combined}{cut}"
     )

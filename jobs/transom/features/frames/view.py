@@ -35,14 +35,16 @@ def section(selection: Selection, name: str) -> Section:
         }
         for row in rows
     ]
-    drawn = list(dict.fromkeys(bar["label"] for bar in bars))[:LINES]
-    some = f", of which the longest {len(rows)} are drawn" if total > len(rows) else ""
+    keys = list(dict.fromkeys(bar["label"] for bar in bars))
+    some = f", those of the first {LINES} of {len(keys)} keys" if len(keys) > LINES else ""
     return Section(
         f"{name}: frames {frame.rule}",
-        f"{counted(total, 'frame')}{some}, each as the last hour reports it. Exact.{query.limit_note}"
-        if rows
+        f"{counted(total, 'frame')}, the longest first{query.drawn(rows, total)}{some}. Each is as the last "
+        "of these hours reports it; one that is partial may go on. Exact: the frames of the whole history of "
+        f"{', '.join(key) or 'the stream'}, over the borders of hours.{query.limit_note}"
+        if total
         else "No frame in these hours.",
         query.data_table(rows, total, columns=[figures.get(column, column) for column in columns]),
-        spans((bar for bar in bars if bar["label"] in drawn), [*STATES.values()]) if bars else None,
+        spans((bar for bar in bars if bar["label"] in keys[:LINES]), [*STATES.values()]) if bars else None,
         name,
     )

@@ -15,13 +15,13 @@ from transom.storage.tables import instant
 ITEMS, POINTS = 25, 750
 """The maximum number of items in a chart, and of reports of one item."""
 BOUNDS = ("high", "estimate", "low")
-COUNTED = "The count is between low and high; estimate is that of the sketch."
+COUNTED = "The count is certainly between low and high; estimate is that of the sketch within these bounds"
 
 
 def section(selection: Selection, name: str) -> Section:
     """Return the section of a block."""
     block = selection.stream.blocks(Frequency)[name]
-    columns = ["rank", *block.item, "estimate", "low", "high", "watched", "change", "since"]
+    columns = ["rank", *block.item, "estimate", "low", "high", "error_bound", "watched", "change", "since"]
     query = selection.query("frequency", name, "frequencies", columns, order="window_end DESC, rank")
     return (_of_item if set(block.item) <= selection.key.keys() else _of_last_report)(query, name, block)
 
@@ -37,11 +37,26 @@ def _of_item(query: Query, name: str, block: Frequency) -> Section:
     ]
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
-        f"{counted(total, 'report')}, the last first. {COUNTED}" if total else "No report.",
+        f"{counted(total, 'report')}, the last first. {_exactness(block)}" if total else "No report.",
         query.data_table(page, total),
         panels(points, BOUNDS) if rows else None,
         name,
     )
+
+
+def _exactness(block: Frequency) -> str:
+    over = (
+        f"{COUNTED}. It is too large by more than error_bound with a probability of at most {block.delta:g}"
+    )
+    match block.variant:
+        case "simple" | "proportional":
+            often = "mostly too small" if block.variant == "simple" else "too small or too large"
+            return f"{COUNTED}. It is {often}, without another bound."
+        case "splitter":
+            return f"{over}, and may be too small."
+        case "vanilla":
+            return f"{over}, and never too small; it counts from the start, and low only the window."
+    return f"{over}, and never too small."
 
 
 def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
@@ -59,9 +74,10 @@ def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
     for report in replace(query, columns=columns).rows(limit=1):
         # Vanilla has no window.
         window = "Up" if block.variant == "vanilla" else f"The {format_duration(block.window)} up"
+        records = counted(report["window_records"], "record")
         note = (
-            f"{window} to {format_hour(end)}: {counted(report['window_records'], 'record')}. An item without "
-            f"a row has at most {report['max_unreported']}. {COUNTED}"
+            f"{counted(total, 'item')}. {window} to {format_hour(end)}: {records}. An item without a row has "
+            f"at most {report['max_unreported']}. {_exactness(block)}"
         )
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",

@@ -1,34 +1,45 @@
 """The view of patterns: episodes as bars on a time axis, with the steps of their matches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from transom.charts.section import Section
+from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
 from transom.charts.specs import labels, millis, spans
-from transom.core.intervals import MICROSECOND
+from transom.core.durations import format_duration
+from transom.core.intervals import MICROSECOND, hour_of
 from transom.core.terminal import counted
 from transom.engine.selection import Row, Selection
 from transom.features.patterns.spec import Pattern
 from transom.findings.text import key_text
-from transom.storage.tables import instant
+from transom.storage.tables import instant, literal
 
 EPISODES = 25
 """The maximum number of episodes in a chart."""
 MATCHES = 1_000
 """The maximum number of matches whose steps are drawn."""
 DETECTED = "detected"
+DELAY = "detection_delay_s"
+AT_ONCE = 1_000
+"""The number of episodes whose delays are read at once."""
 
 
 def section(selection: Selection, name: str) -> Section:
     """Return the section of a block."""
     pattern = selection.stream.blocks(Pattern)[name]
-    columns = [*pattern.key, "start_time", "last_time", "matches", "level", "detected_at", "state"]
+    columns = [*pattern.key, "start_time", "last_time", "matches", "level", "detected_at"]
     query = selection.query(
-        "patterns", name, "episodes", [*columns, "episode_id"], each="episode_id", keep="state <> 'joined'",
-        order="start_time DESC, episode_id",
+        "patterns", name, "episodes", [*columns, "state", "episode_id"], each="episode_id",
+        keep="state <> 'joined'", order="start_time DESC, episode_id",
     )  # fmt: skip
     rows, total = query.page()
+    columns += [DELAY, "state"]
+
+    def cells(row: Row) -> Cells:
+        return tuple(row[column] for column in columns)
+
     drawn = rows[:EPISODES]
     # Episodes of a key may start in the same second.
     named = labels(
@@ -54,15 +65,49 @@ def section(selection: Selection, name: str) -> Section:
     cut = " The earliest matches of these episodes have no points." if len(matches) == MATCHES else ""
     return Section(
         f"{name}: episodes",
-        f"{counted(total, 'episode')}, the latest first; {len(drawn)} in the chart. Points are the steps of "
-        f"at most {MATCHES:,} matches, the latest, and the end of the window that detected the first. A "
-        f"partial episode is open at the end of these hours. Exact.{cut}{query.limit_note}"
-        if rows
+        f"{counted(total, 'episode')}, the latest first{query.drawn(drawn, total)}. Points are the steps of "
+        f"at most {MATCHES:,} matches, the latest, and the end of the window that detected the first, "
+        f"{DELAY} seconds after its last record. A partial episode is open at the end of these hours. "
+        f"{_exactness(pattern)}{cut}{query.limit_note}"
+        if total
         else "No episode in these hours.",
-        query.data_table(rows, total, lambda row: tuple(row[column] for column in columns), columns),
+        DataTable.of(
+            columns,
+            map(cells, _with_delays(selection, name, rows)),
+            total,
+            1 + (selection.page - 1) * MAX_ROWS,
+            download=lambda: map(cells, _with_delays(selection, name, query.stream())),
+        ),
         spans(bars, [f"level {level}" for level in levels], points) if bars else None,
         name,
     )
+
+
+def _exactness(pattern: Pattern) -> str:
+    """Return the guarantees of the detection."""
+    if pattern.detector is not None:
+        return "Exact: what the detector finds in its windows."
+    counts = "" if pattern.counts_all else " that a step may take"
+    return (
+        f"Exact: all matches of at most {format_duration(pattern.within)} and {pattern.max_records:,} "
+        f"records{counts}, each once. The delay is at most {format_duration(pattern.batch)} or twice "
+        "the duration of the match."
+    )
+
+
+def _with_delays(selection: Selection, name: str, episodes: Iterable[Row]) -> Iterator[Row]:
+    """Yield episodes with the time from the last record of the first detected match to its detection."""
+    rows, known = iter(episodes), selection.snapshot.readable_hours("patterns", name, "matches")
+    while part := [*islice(rows, AT_ONCE)]:
+        ids = ", ".join(literal(row["episode_id"]) for row in part)
+        query = selection.query(
+            "patterns", name, "matches", ["match_id", DELAY], where=f"match_id IN ({ids})"
+        )
+        # Of an episode that has begun before these hours, the first match was reported before them.
+        hours = {hour_of(row["detected_at"] - MICROSECOND) for row in part}
+        found = replace(query, hours=sorted(hour for hour in hours if hour in known)).rows(len(part))
+        delays = {row["match_id"]: row[DELAY] for row in found}
+        yield from (row | {DELAY: delays.get(row["episode_id"])} for row in part)
 
 
 def records(

@@ -38,13 +38,23 @@ def section(selection: Selection, name: str) -> Section:
     return Section(
         f"{name}: items that come again and again",
         f"{counted(total, 'item')} of {', '.join(block.item)} in most of the slots of "
-        f"{format_duration(block.slot)} of {format_duration(block.window)}{watched}, each as last reported; "
-        f"{len(named)} in the chart. The number of slots is between low and high.{query.limit_note}"
-        if rows
+        f"{format_duration(block.slot)} of {format_duration(block.window)}{watched}, each as last reported"
+        f"{query.drawn(rows[:ITEMS], total)}. {_exactness(block)}{query.limit_note}"
+        if total
         else "No item in most of the slots in these hours.",
         query.data_table(rows, total),
         slots(cells, [*STATES.values()]) if cells else None,
         name,
+    )
+
+
+def _exactness(block: Persistence) -> str:
+    """Return the guarantees of a report."""
+    params, watched = block.params, ", unless it is watched" if block.watch else ""
+    return (
+        f"The number of slots, of {block.slots}, is certainly between low and high. An item in "
+        f"{params.min_certain} or more is reported with a probability of at least {1 - block.delta:g}; one "
+        f"in fewer than {params.min_reported} never{watched}."
     )
 
 

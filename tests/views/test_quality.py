@@ -1,15 +1,20 @@
 """The quality of a stream, compared with the tables."""
 
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between
+from transom import __version__
 from transom.charts.section import MAX_ROWS, Section
-from transom.core.partitions import CheckResult, PartitionState
+from transom.charts.specs import millis
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState, Status
 from transom.features.ingest.expected_inputs import partition_of
-from transom.views import quality
+from transom.ledger.check import Check, bounds_of
+from transom.ledger.ledger import Run
+from transom.views import check_history, quality
 from transom.views.open_stream import OpenStream
 from transom.views.quality import quality_of
 
@@ -90,7 +95,7 @@ def test_reasons_have_a_stated_limit(lake: ViewedLake, monkeypatch: pytest.Monke
     assert "Only the 3 most frequent reasons are listed." in part.note
 
 
-def test_runs_have_their_work_beside_its_bound(lake: ViewedLake) -> None:
+def test_runs_have_their_work_with_its_bound(lake: ViewedLake) -> None:
     lake.ran("patterns", 0, 3, comparisons=1_000)
     lake.ran("patterns", 50, 60)
     part = section(lake, "runs")
@@ -106,4 +111,198 @@ def test_missing_tables_of_quality_are_empty(lake: ViewedLake) -> None:
     for name in ("checks", "runs"):
         shutil.rmtree(f"{lake.root}/{name}")
     parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6))
-    assert [part.table for part in parts] == [None, None, None]
+    tables = {part.subject: part.table for part in parts}
+    assert [name for name, table in tables.items() if table] == ["lines"]
+
+
+HISTORY = {
+    # By hour: the observed value, whether the check passed, and who accepts it.
+    "share": [
+        (0.01, True, None), (0.02, True, None), (0.5, False, None), (0.6, False, "ann: fine"),
+        (0.7, False, None),
+    ],
+    "rows": [(5.0, True, None), (7.0, True, None), (9.0, True, None), (11.0, True, None)],
+    "same": [(0.0, True, None)] * 6,
+}  # fmt: skip
+EXPECTED = {"share": "at most 0.05 (at least look at it)", "rows": "at least 5 and at most 100", "same": "0"}
+
+
+def record(lake: ViewedLake) -> None:
+    """Record results of checks by the run of the lake, and of another run."""
+    results = [
+        CheckResult(
+            partition_of("events", at(hour)), name, "error", value, EXPECTED[name], passed, accepted=accepted
+        )
+        for name, values in HISTORY.items()
+        for hour, (value, passed, accepted) in enumerate(values)
+    ]
+    lake.ledger.record_checks("ingest", results, "a")
+    lake.ledger.record_checks("ingest", [replace(result, observed=999.0) for result in results], "another")
+
+
+def test_each_check_has_its_hours_and_its_values_over_time(lake: ViewedLake) -> None:
+    record(lake)
+    part = section(lake, "outcomes")
+    names = ("check", "passed", "accepted", "failed", "least", "greatest", "last_hour")
+    assert [*zip(*(column(part, name) for name in names), strict=True)] == [
+        ("share", 2, 1, 2, 0.01, 0.7, at(4)),
+        ("rows", 4, 0, 0, 5.0, 11.0, at(3)),
+        ("same", 6, 0, 0, 0.0, 0.0, at(5)),
+    ]  # fmt: skip
+    assert part.chart is not None
+    bars = part.chart["layer"][0]["data"]["values"]
+    assert [(bar["label"].partition(",")[0], bar["start"], bar["end"], bar["state"]) for bar in bars] == [
+        (name, millis(at(start)), millis(at(end)), state)
+        for name, start, end, state in (
+            ("share", 0, 2, "passed"),
+            ("share", 2, 3, "failed"),
+            ("share", 3, 4, "accepted"),
+            ("share", 4, 5, "failed"),
+            ("rows", 0, 4, "passed"),
+            ("same", 0, 6, "passed"),
+        )
+    ]
+
+
+def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:
+    record(lake)
+    part = section(lake, "observed")
+    names = ("check", "hour", "observed", "at_least", "at_most", "outcome")
+    shown = zip(*(column(part, name) for name in names), strict=True)
+    limits = {"share": (None, 0.05), "rows": (5.0, 100.0), "same": (0.0, 0.0)}
+    outcomes = {(True, None): "passed", (False, None): "failed", (False, "ann: fine"): "accepted"}
+    assert [*shown] == [
+        (name, at(hour), HISTORY[name][hour][0], *limits[name], outcomes[HISTORY[name][hour][1:]])
+        for hour in reversed(range(6))
+        for name in sorted(HISTORY)
+        if hour < len(HISTORY[name])
+    ]
+    assert part.chart is not None
+    points = {
+        (row["panel"].partition(",")[0], row["series"], row["time"]): row["value"]
+        for row in part.chart["data"]["values"]
+    }
+    assert points == {
+        (name, series, millis(at(hour))): value
+        for name, values in HISTORY.items()
+        for hour, (observed, *_) in enumerate(values)
+        for series, value in zip(("observed", "at least", "at most"), (observed, *limits[name]), strict=True)
+        if value is not None
+    }
+
+
+def test_observed_values_of_one_check(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(lake)
+    monkeypatch.setattr(check_history, "LINES", 1)
+    assert set(column(section(lake, "observed"), "check")) == {"share"}
+    opened = OpenStream(lake.uri, lake.stream)
+    (part,) = (part for part in quality_of(opened, between(0, 6), 1, "rows") if part.subject == "observed")
+    assert column(part, "observed") == [11.0, 9.0, 7.0, 5.0]
+
+
+@pytest.mark.parametrize(("subject", "check"), [("outcomes", None), ("observed", "rejected_share")])
+def test_tables_of_checks_are_paged(lake: ViewedLake, subject: str, check: str | None) -> None:
+    names = [f"n{number:03}" for number in range(MAX_ROWS + 30)]
+    of_hour = [partition_of("events", at(n % 6)) for n in range(MAX_ROWS + 30)]
+    results = [
+        CheckResult(partition, check or name, "warning", 1.0, "0", False, file=name)
+        for partition, name in zip(of_hour, names, strict=True)
+    ]
+    lake.ledger.record_checks("ingest", results, "a")
+    opened, shown = OpenStream(lake.uri, lake.stream), list[object]()
+    for page in (1, 2, 3):
+        parts = quality_of(opened, between(0, 6), page, check)
+        (part,) = (part for part in parts if part.subject == subject)
+        assert part.table is not None
+        assert (part.table.total, part.table.first) == (len(names), 1 + (page - 1) * MAX_ROWS)
+        assert part.note.startswith(f"{len(names)} ")
+        assert len([*part.table.all_rows]) == len(names)
+        shown += column(part, "file" if check else "check")
+    assert sorted(map(str, shown)) == names
+
+
+def test_days_have_their_worst_outcome(lake: ViewedLake) -> None:
+    partitions = [partition_of("events", at(n)) for n in range(72)]
+    lake.enter("ingest", dict.fromkeys(partitions, PartitionState("published", "a")), "a")
+    results = [
+        CheckResult(partition, "c", "error", 0.0, "0", n not in (30, 50))
+        for n, partition in enumerate(partitions)
+    ]
+    lake.ledger.record_checks("ingest", results, "a")
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 24 * 8))
+    (part,) = (part for part in parts if part.subject == "outcomes")
+    assert part.chart is not None
+    bars = [(bar["start"], bar["end"], bar["state"]) for bar in part.chart["layer"][0]["data"]["values"]]
+    assert bars == [(millis(at(0)), millis(at(24)), "passed"), (millis(at(24)), millis(at(72)), "failed")]
+
+
+def test_lines_of_quarantined_files_are_next_to_published_events(lake: ViewedLake) -> None:
+    lake.publish([1, 2], run="b", rows=40)
+    state = PartitionState("quarantined", "c", rows=7, reason="share")
+    lake.enter("ingest", {partition_of("events", at(3)): state}, "c")
+    file = {"hour": at(3), "status": "quarantined", "lines": 12, "status_reason": "too many rejected"}
+    lake.add(
+        "files", [file | {"path": "p"}, file | {"path": "q"}, file | {"path": "r", "status": "ingested"}]
+    )
+    part = section(lake, "lines")
+    names = ("hour", "state", "events", "earlier_events", "files_quarantined", "lines_quarantined", "reason")
+    rows = [*zip(*(column(part, name) for name in names), strict=True)]
+    assert rows[0] == (at(3), "quarantined", 0, 7, 2, 24, "too many rejected")
+    assert rows[1:] == [
+        (at(hour), "published", 40 if hour in (1, 2) else 0, None, 0, 0, None) for hour in (5, 4, 2, 1, 0)
+    ]
+    assert heights(part) == {"published events": 80, "lines of quarantined files": 24}
+    assert part.note.startswith("80 published events next to 24 lines of quarantined files")
+
+
+def test_unpublished_hours_of_later_stages_are_next_to_published_ones(lake: ViewedLake) -> None:
+    states: dict[int, Status] = {1: "quarantined", 2: "blocked", 4: "quarantined"}
+    for number, status in states.items():
+        state = PartitionState(status, "c", reason=f"because of {number}")  # type: ignore[arg-type]
+        lake.enter(
+            "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(number)): state}, "c"
+        )
+    part = section(lake, "unpublished")
+    assert part.table is not None
+    assert part.table.rows == (
+        ("aggregates", "traffic", "aggregates", 3, 0, 2, 1, at(4), "because of 4"),
+    )  # fmt: skip
+
+
+def test_work_is_with_its_bound(lake: ViewedLake) -> None:
+    for number, work in enumerate((10, 30)):
+        lake.ledger.record_run(
+            Run(
+                f"r{number}", "schedule", "patterns", at(number), at(number + 1), 0, None, 12, 3, {}, 100,
+                __version__, at(90 + number), counters={"records_shown": work, "calls": 3},
+                counter_limits={"records_shown": 40},
+            )
+        )  # fmt: skip
+    lake.ran("frames", 0, 6, calls=3)
+    part = section(lake, "work")
+    shown = [column(part, name) for name in ("from", "stage", "counter", "work", "bound", "share")]
+    assert [*zip(*shown, strict=True)] == [
+        (at(1), "patterns", "records_shown", 30, 40, 0.75),
+        (at(0), "patterns", "records_shown", 10, 40, 0.25),
+    ]
+    assert part.chart is not None
+    values = {(row["series"], row["time"]): row["value"] for row in part.chart["data"]["values"]}
+    assert values == {
+        (name, millis(at(number))): value
+        for number, work in enumerate((10, 30))
+        for name, value in (("work", work), ("bound", 40))
+    }
+
+
+@pytest.mark.parametrize(
+    ("check", "bounds"),
+    [
+        (Check("c", "m", at_least=0.5, advice="at most once"), (0.5, None)),
+        (Check("c", "m", at_least=1, at_most=1e22), (1.0, 1e22)),
+        (Check("c", "m", at_least=3, at_most=3, advice="so (or so)"), (3.0, 3.0)),
+        (Check("c", "m", at_most=-0.1), (None, -0.1)),
+        (Check("c", "m"), (None, None)),
+    ],
+)
+def test_bounds_are_parsed_from_their_text(check: Check, bounds: tuple[float | None, float | None]) -> None:
+    assert bounds_of(check.expected) == bounds

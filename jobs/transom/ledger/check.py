@@ -1,9 +1,11 @@
 """Checks and their results as plain values, and the format of their numbers."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "incomplete", "warning"]
+_BOUND = re.compile(r"(at least|at most) (\S+)")
 
 
 def format_exact(observed: float | None) -> str:
@@ -55,6 +57,20 @@ class Check:
         if self.at_least is not None and self.at_least == self.at_most:
             bounds = [format_exact(self.at_least)]
         return " and ".join(bounds) + ("" if self.advice is None else f" ({self.advice})")
+
+
+def bounds_of(expected: str) -> tuple[float | None, float | None]:
+    """Return the lower and the upper bound of `Check.expected`; None where there is none."""
+    text = expected.partition(" (")[0]
+    found = dict(_BOUND.findall(text))
+    try:
+        if not found:
+            return float(text), float(text)
+        low, high = (float(found[name]) if name in found else None for name in ("at least", "at most"))
+    except ValueError:
+        # The text of another version.
+        return None, None
+    return low, high
 
 
 @dataclass(frozen=True)

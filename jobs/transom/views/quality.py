@@ -1,51 +1,68 @@
-"""The quality of a stream: failed checks, rejected lines with samples, work with its bound."""
+"""The quality of a stream: checks, lines that are quarantined or rejected, and work next to its bound."""
 
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
-from transom.charts.specs import label, millis, stacked_bars
+from transom.charts.specs import label, millis, panels, stacked_bars
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
-from transom.core.partitions import SOURCE_STAGE, PartitionKey
+from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState, TableKey
 from transom.core.terminal import counted
 from transom.engine.reader import sql_name
 from transom.engine.selection import MAX_READ, Selection
 from transom.spec.external_source import EVENTS
 from transom.storage.tables import in_hours_sql, instant, literal
+from transom.views import check_history
 from transom.views.events import CUT
 from transom.views.open_stream import OpenStream
 
 SAMPLES = 3
 """The number of rejected lines that are shown of each reason."""
+WORK = ("work", "bound")
+"""The lines of the chart of work."""
+UNPUBLISHED = ("quarantined", "blocked")
+"""The states of hours whose rows are not published."""
 BARS = 750
 """The maximum number of hours in a chart; longer intervals have bars of days."""
 
 
-def quality_of(opened: OpenStream, interval: Interval, page: int = 1) -> list[Section]:
-    """Return the sections about checks, rejected lines and runs.
+def quality_of(
+    opened: OpenStream, interval: Interval, page: int = 1, check: str | None = None
+) -> list[Section]:
+    """Return the sections about checks, lines and runs.
 
     Args:
         opened: the stream.
         interval: the hours.
         page: the page of each table, from 1.
+        check: as of `check_history.sections`.
     """
-    return opened.consistent(interval, {}, page, sections)[0]
+    return opened.consistent(interval, {}, page, lambda selection: sections(selection, check))[0]
 
 
-def sections(selection: Selection) -> list[Section]:
-    """Return the sections about checks, rejected lines and runs."""
-    return [_checks(selection), _rejected(selection), _work(selection)]
+def sections(selection: Selection, check: str | None = None) -> list[Section]:
+    """Return the sections about checks, lines and runs; `check` as of `check_history.sections`."""
+    return [
+        *check_history.sections(selection, check),
+        _failed(selection),
+        _lines(selection),
+        _unpublished(selection),
+        _rejected(selection),
+        _work(selection),
+        _runs(selection),
+    ]
 
 
 def _of(interval: Interval) -> str:
     return f"hour >= {instant(interval.start)} AND hour < {instant(interval.end)}"
 
 
-def _checks(selection: Selection) -> Section:
+def _failed(selection: Selection) -> Section:
     """Return the failed checks; a result counts if the run that wrote the partition made it."""
     columns = [
         "stage", "block", "hour", "check", "column", "severity", "observed", "expected", "file", "accepted",
@@ -55,12 +72,8 @@ def _checks(selection: Selection) -> Section:
     names = ", ".join(map(sql_name, [*columns, "table", "run_id"]))
 
     def counting() -> Iterator[dict[str, Any]]:
-        for row in selection.each("checks", f"SELECT {names} FROM t WHERE NOT success AND {of}"):
-            state = selection.snapshot.get(
-                PartitionKey(row["stage"], row["block"], row["table"], row["hour"])
-            )
-            if state and state.previous_run == row["run_id"]:
-                yield row
+        rows = selection.each("checks", f"SELECT {names} FROM t WHERE NOT success AND {of}")
+        return check_history.current(selection, rows)
 
     def cells(row: Mapping[str, Any]) -> Cells:
         return tuple(row[column] for column in columns)
@@ -163,12 +176,11 @@ def _samples(selection: Selection, reason: str, hours: list[tuple[datetime, int]
     )
 
 
-def _work(selection: Selection) -> Section:
-    """Return the last runs over the hours, with the counters that have a bound."""
+def _runs(selection: Selection) -> Section:
+    """Return the last runs over the hours."""
     columns = ["stage", "from", "to", "trigger", "finished_at", "rows_read", "rows_out"]
-    of = f'"from" < {instant(selection.interval.end)} AND "to" > {instant(selection.interval.start)}'
-    counters = ["phase_seconds", "counters", "counter_limits"]
-    names = ", ".join(map(sql_name, [*columns, *counters]))
+    of = _of_runs(selection.interval)
+    names = ", ".join(map(sql_name, [*columns, "phase_seconds"]))
     skipped = (selection.page - 1) * MAX_ROWS
     rows = selection.ask(
         "runs",
@@ -178,23 +190,134 @@ def _work(selection: Selection) -> Section:
     (total,) = [
         row["total"] for row in selection.ask("runs", f"SELECT count(*) AS total FROM t WHERE {of}")
     ] or [0]
-    cells = [(*(row[column] for column in columns), *_costs(row)) for row in rows]
+    cells = [
+        (*(row[column] for column in columns), dict(row["phase_seconds"] or ()).get("total")) for row in rows
+    ]
     return Section(
         "Runs",
         f"{counted(total, 'run')} over these hours, the last first." if total else "No run over these hours.",
-        DataTable.of([*columns, "seconds", "work of its bound"], cells, total, 1 + skipped)
-        if total
-        else None,
+        DataTable.of([*columns, "seconds"], cells, total, 1 + skipped) if total else None,
         None,
         "runs",
     )
 
 
-def _costs(run: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Return the seconds of a run, and its counters with their bounds."""
-    counters, limits = dict(run["counters"] or ()), dict(run["counter_limits"] or ())
-    bounds = (f"{name} {counters.get(name, 0):,} of {limit:,}" for name, limit in sorted(limits.items()))
-    return dict(run["phase_seconds"] or ()).get("total"), ", ".join(bounds)
+def _work(selection: Selection) -> Section:
+    """Return the work of runs over the hours next to the greatest work that theory allows."""
+    columns = ("from", "to", "stage", "counter", "work", "bound", "share", "finished_at")
+    rows = selection.each(
+        "runs",
+        'SELECT "from", "to", stage, finished_at, counters, counter_limits FROM t '
+        f"WHERE {_of_runs(selection.interval)} AND counter_limits IS NOT NULL "
+        "ORDER BY finished_at DESC, run_id",
+    )
+    work: list[dict[str, Any]] = []
+    for row in rows:
+        done = dict(row["counters"] or ())
+        for counter, bound in sorted(dict(row["counter_limits"]).items()):
+            share = done.get(counter, 0) / bound if bound else None
+            work.append(
+                row | {"counter": counter, "work": done.get(counter, 0), "bound": bound, "share": share}
+            )
+    skipped = (selection.page - 1) * MAX_ROWS
+    cells = [tuple(row[column] for column in columns) for row in work]
+    drawn = sorted(work[:BARS], key=lambda row: row["from"])
+    points = [
+        {
+            "time": millis(row["from"]),
+            "value": row[name],
+            "series": name,
+            "panel": f"{row['stage']}: {row['counter']}",
+        }
+        for name in WORK
+        for row in drawn
+    ]
+    return Section(
+        "Work and its bound",
+        f"{counted(len(work), 'count')} of the work of runs over these hours, the last first, next to the "
+        f"greatest one that theory allows; at most {BARS} are drawn. Exact."
+        if work
+        else "No run over these hours has work with a bound.",
+        DataTable.of(columns, cells[skipped:], len(cells), 1 + skipped, lambda: iter(cells[:MAX_READ]))
+        if work
+        else None,
+        panels(points, WORK) if work else None,
+        "work",
+    )
+
+
+def _of_runs(interval: Interval) -> str:
+    return f'"from" < {instant(interval.end)} AND "to" > {instant(interval.start)}'
+
+
+def _lines(selection: Selection) -> Section:
+    """Return the events of each hour next to the lines of its quarantined files."""
+    files = selection.ask(
+        "files",
+        "SELECT hour, count(*) AS files, sum(lines) AS lines, max(status_reason) AS reason FROM t "
+        f"WHERE {_of(selection.interval)} AND status = 'quarantined' GROUP BY hour",
+    )
+    quarantined = {row["hour"]: row for row in files}
+    required = selection.snapshot.required_hours
+    bars, rows = Counter[tuple[datetime, str]](), list[Cells]()
+    for hour in sorted(
+        {*quarantined, *(hour for hour in required if hour in selection.interval)}, reverse=True
+    ):
+        state = selection.snapshot.get(PartitionKey(SOURCE_STAGE, EVENTS, EVENTS, hour))
+        status, events = (state.status, state.rows) if state else (None, 0)
+        of = quarantined.get(hour, {"files": 0, "lines": 0, "reason": None})
+        is_published = status == "published"
+        bars[hour, "published events"] = events if is_published else 0
+        bars[hour, "lines of quarantined files"] = of["lines"] or 0
+        reason = of["reason"] or (state.reason if state else None)
+        shown = (events, None) if is_published else (0, events)
+        rows.append((hour, status, *shown, of["files"], of["lines"], reason))
+    rows.sort(key=lambda row: row[1] == "published" and not row[4])
+    columns = (
+        "hour",
+        "state",
+        "events",
+        "earlier_events",
+        "files_quarantined",
+        "lines_quarantined",
+        "reason",
+    )
+    total, lines = sum(bars.values()), sum(row["lines"] or 0 for row in files)
+    skipped = (selection.page - 1) * MAX_ROWS
+    return Section(
+        "Published and quarantined lines",
+        f"{counted(total - lines, 'published event')} next to {counted(lines, 'line')} of quarantined files; "
+        "hours with quarantined ones first. Where an hour is not published, earlier_events are those of an "
+        "earlier run that stay in the table; no page shows them. Exact.",
+        DataTable.of(columns, rows[skipped:], len(rows), 1 + skipped, lambda: iter(rows)) if rows else None,
+        stacked_bars(_by_day(+bars, selection.interval)) if total else None,
+        "lines",
+    )
+
+
+def _unpublished(selection: Selection) -> Section:
+    """Return the hours of later stages that are quarantined or blocked, next to those that are published."""
+    hours: dict[TableKey, list[tuple[datetime, PartitionState]]] = {}
+    for partition, state in selection.snapshot.troubled():
+        is_unpublished = state.status in UNPUBLISHED and partition.stage != SOURCE_STAGE
+        if is_unpublished and partition.hour in selection.interval:
+            hours.setdefault(partition.series, []).append((partition.hour, state))
+    rows: list[Cells] = []
+    for series, of in sorted(hours.items()):
+        counts = selection.snapshot.count_statuses(series, selection.interval)
+        last, state = max(of, key=itemgetter(0))
+        published = (counts.get("published", 0), counts.get("incomplete", 0))
+        rows.append((*series, *published, *(counts.get(name, 0) for name in UNPUBLISHED), last, state.reason))
+    columns = ("stage", "block", "table", "published", "incomplete", *UNPUBLISHED, "last_hour", "reason")
+    return Section(
+        "Published and quarantined results",
+        f"{counted(len(rows), 'table')} with such hours, next to the hours that are published. Exact."
+        if rows
+        else "No hour of a later stage is quarantined or blocked.",
+        DataTable.of(columns, rows, download=lambda: iter(rows)) if rows else None,
+        None,
+        "unpublished",
+    )
 
 
 def _by_day(bars: Mapping[tuple[datetime, str], int], interval: Interval) -> Iterator[dict[str, Any]]:

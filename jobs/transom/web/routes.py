@@ -257,17 +257,23 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
             key=visit.key(),
         )  # fmt: skip
 
+    def quality_parts(visit: OfVisit, check: str | None = None) -> tuple[Interval, list[Section], list[str]]:
+        checks = sorted({gate.name for gate in visit.opened.stream.gates})
+        interval, chosen = visit.interval(), one_of("check", check, checks)
+        return interval, quality_of(visit.opened, interval, visit.number, chosen), checks
+
+    OfQuality = Annotated[tuple[Interval, list[Section], list[str]], Depends(quality_parts)]
+
     @router.get("/quality")
-    def quality(visit: OfVisit) -> Response:
-        """Show checks, rejected lines and runs."""
-        interval = visit.interval()
-        sections = quality_of(visit.opened, interval, visit.number)
-        return visit.page("quality.html", interval=interval, sections=sections)
+    def quality(visit: OfVisit, of_quality: OfQuality, check: str | None = None) -> Response:
+        """Show checks, lines and runs."""
+        interval, sections, checks = of_quality
+        return visit.page("quality.html", interval=interval, sections=sections, checks=checks, check=check)
 
     @router.get("/quality.csv")
-    def quality_csv(visit: OfVisit, part: str = "") -> Response:
+    def quality_csv(visit: OfVisit, of_quality: OfQuality, part: str = "") -> Response:
         """Return a table of the page of quality as a file."""
-        return visit.csv(_part(quality_of(visit.opened, visit.interval()), part), "quality")
+        return visit.csv(_part(of_quality[1], part), "quality")
 
     @router.get("/key")
     def key(visit: OfVisit) -> Response:

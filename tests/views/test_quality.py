@@ -123,8 +123,14 @@ HISTORY = {
     ],
     "rows": [(5.0, True, None), (7.0, True, None), (9.0, True, None), (11.0, True, None)],
     "same": [(0.0, True, None)] * 6,
+    "few": [(1.0, False, None), (1.0, False, "ann: fine"), (1.0, False, "ann: fine")],
 }  # fmt: skip
-EXPECTED = {"share": "at most 0.05 (at least look at it)", "rows": "at least 5 and at most 100", "same": "0"}
+EXPECTED = {
+    "share": "at most 0.05 (at least look at it)",
+    "rows": "at least 5 and at most 100",
+    "same": "0",
+    "few": "0",
+}
 
 
 def record(lake: ViewedLake) -> None:
@@ -146,6 +152,7 @@ def test_each_check_has_its_hours_and_its_values_over_time(lake: ViewedLake) -> 
     names = ("check", "passed", "accepted", "failed", "least", "greatest", "last_hour")
     assert [*zip(*(column(part, name) for name in names), strict=True)] == [
         ("share", 2, 1, 2, 0.01, 0.7, at(4)),
+        ("few", 0, 2, 1, 1.0, 1.0, at(2)),
         ("rows", 4, 0, 0, 5.0, 11.0, at(3)),
         ("same", 6, 0, 0, 0.0, 0.0, at(5)),
     ]  # fmt: skip
@@ -158,6 +165,8 @@ def test_each_check_has_its_hours_and_its_values_over_time(lake: ViewedLake) -> 
             ("share", 2, 3, "failed"),
             ("share", 3, 4, "accepted"),
             ("share", 4, 5, "failed"),
+            ("few", 0, 1, "failed"),
+            ("few", 1, 3, "accepted"),
             ("rows", 0, 4, "passed"),
             ("same", 0, 6, "passed"),
         )
@@ -169,7 +178,7 @@ def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:
     part = section(lake, "observed")
     names = ("check", "hour", "observed", "at_least", "at_most", "outcome")
     shown = zip(*(column(part, name) for name in names), strict=True)
-    limits = {"share": (None, 0.05), "rows": (5.0, 100.0), "same": (0.0, 0.0)}
+    limits = {"share": (None, 0.05), "rows": (5.0, 100.0), "same": (0.0, 0.0), "few": (0.0, 0.0)}
     outcomes = {(True, None): "passed", (False, None): "failed", (False, "ann: fine"): "accepted"}
     assert [*shown] == [
         (name, at(hour), HISTORY[name][hour][0], *limits[name], outcomes[HISTORY[name][hour][1:]])
@@ -194,10 +203,17 @@ def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:
 def test_observed_values_of_one_check(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
     record(lake)
     monkeypatch.setattr(check_history, "LINES", 1)
-    assert set(column(section(lake, "observed"), "check")) == {"share"}
-    opened = OpenStream(lake.uri, lake.stream)
-    (part,) = (part for part in quality_of(opened, between(0, 6), 1, "rows") if part.subject == "observed")
-    assert column(part, "observed") == [11.0, 9.0, 7.0, 5.0]
+    of_column = CheckResult(partition_of("events", at(0)), "rows", "error", 3.0, "0", False, column="client")
+    lake.ledger.record_checks("ingest", [of_column], "a")
+    worst = section(lake, "observed")
+    assert set(column(worst, "check")) == {"share"}
+    assert "5 results of 1 of 5 checks" in worst.note
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), 1, "rows")
+    (part,) = (part for part in parts if part.subject == "observed")
+    assert column(part, "observed") == [11.0, 9.0, 7.0, 3.0, 5.0]
+    assert column(part, "column") == [None, None, None, "client", None]
+    assert "5 results of 2 checks" in part.note
+    assert "The chart has 1 of them" in part.note
 
 
 @pytest.mark.parametrize(("subject", "check"), [("outcomes", None), ("observed", "rejected_share")])
@@ -257,15 +273,21 @@ def test_lines_of_quarantined_files_are_next_to_published_events(lake: ViewedLak
 
 def test_unpublished_hours_of_later_stages_are_next_to_published_ones(lake: ViewedLake) -> None:
     states: dict[int, Status] = {1: "quarantined", 2: "blocked", 4: "quarantined"}
-    for number, status in states.items():
-        state = PartitionState(status, "c", reason=f"because of {number}")  # type: ignore[arg-type]
-        lake.enter(
-            "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(number)): state}, "c"
+    entries = {
+        PartitionKey("aggregates", "traffic", "aggregates", at(number)): PartitionState(
+            status, "c", reason=f"because of {number}"
         )
+        for number, status in states.items()
+    }
+    # An incomplete hour is published.
+    for table in ("aggregates", "granules"):
+        state = PartitionState("published", "c", complete=False)
+        entries[PartitionKey("aggregates", "traffic", table, at(0))] = state
+    lake.enter("aggregates", entries, "c")
     part = section(lake, "unpublished")
     assert part.table is not None
     assert part.table.rows == (
-        ("aggregates", "traffic", "aggregates", 3, 0, 2, 1, at(4), "because of 4"),
+        ("aggregates", "traffic", "aggregates", 2, 1, 2, 1, at(4), "because of 4"),
     )  # fmt: skip
 
 

@@ -82,7 +82,8 @@ def sections(selection: Selection, check: str | None = None) -> list[Section]:
     """
     histories = _histories(selection, check)
     order = sorted(histories, key=lambda of: (_rank(histories[of]), *map(str, of)))
-    return [_outcomes(selection, histories, order), _values(selection, order if check else order[:LINES])]
+    shown = order if check else order[:LINES]
+    return [_outcomes(selection, histories, order), _values(selection, shown, len(order))]
 
 
 def _rank(history: _History) -> tuple[int, int, bool]:
@@ -92,9 +93,14 @@ def _rank(history: _History) -> tuple[int, int, bool]:
 
 def current(selection: Selection, rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the results of checks that the run that wrote the partition made."""
+    runs: dict[tuple[Any, ...], str | None] = {}
     for row in rows:
-        state = selection.snapshot.get(PartitionKey(row["stage"], row["block"], row["table"], row["hour"]))
-        if state and state.previous_run == row["run_id"]:
+        partition = row["stage"], row["block"], row["table"], row["hour"]
+        if partition not in runs:
+            # A partition has dozens of results.
+            state = selection.snapshot.get(PartitionKey(*partition))
+            runs[partition] = state.previous_run if state else None
+        if runs[partition] == row["run_id"]:
             yield row
 
 
@@ -169,8 +175,8 @@ def _bars(outcomes: Mapping[datetime, str], length: Any, text: str) -> Iterator[
             first = place
 
 
-def _values(selection: Selection, checks: list[CheckOf]) -> Section:
-    """Return the observed values of some checks next to their limits: lines over time, and all results."""
+def _values(selection: Selection, checks: list[CheckOf], known: int) -> Section:
+    """Return the observed values of some of the known checks next to their limits, as lines and results."""
     columns = (
         "hour",
         *OF_CHECK,
@@ -212,11 +218,12 @@ def _values(selection: Selection, checks: list[CheckOf]) -> Section:
             is_worse = _sign(row) * (row["observed"] or 0) > _sign(row) * (worst["observed"] or 0)
             hours[of][row["hour"]] = row if is_worse else worst
     points = [point for of in drawn if of in hours for point in _points(str(of), hours[of])]
-    which = f"the {len(drawn)} first of {len(checks)}" if len(drawn) < len(checks) else f"the {len(drawn)}"
+    some = f"{len(checks)} of " if len(checks) < known else ""
+    few = f"The chart has {len(drawn)} of them. " if len(drawn) < len(checks) else ""
     return Section(
         "Observed values",
-        f"{counted(total, 'result')} of {counted(len(checks), 'check')}, the last first. The chart has "
-        f"{which} with the limits that counted then; of several files of an hour, the worst value. Exact."
+        f"{counted(total, 'result')} of {some}{counted(known, 'check')}, the last first, each with the "
+        f"limits that counted then. {few}Of several files of an hour, it has the worst value. Exact."
         if total
         else "No check of these hours.",
         DataTable.of(

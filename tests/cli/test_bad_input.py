@@ -113,7 +113,7 @@ def test_line_is_rejected_with_one_reason_by_init_try_and_job(run: Ask, tmp_path
     result = run("init", file, "--name", "app")
     assert result.exit_code == 0, result.output
     shown = [line.strip() for line in result.stderr.splitlines()]
-    assert shown == ["transom: 1 of 21 lines is refused by this draft:", case.reason, case.bad]
+    assert shown == ["transom: 1 of 21 lines is rejected by this draft:", case.reason, case.bad]
     data = yaml.safe_load(result.stdout)
     output = data["source"] | data["time"] | data["source"].get("options", {})
     assert output.items() >= case.drafted.items()

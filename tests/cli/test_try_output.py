@@ -83,7 +83,7 @@ def test_rejected_lines_are_grouped_by_reason_over_all_files(capsys: pytest.Capt
     stored.append(ScannedFile(Path("e.log"), None))
     print_rejected(stored)
     assert _lines(capsys) == [
-        "lines that are no event, the first 3 of each reason",
+        "rejected lines, the first 3 of each reason",
         "reason lines files file line seen text",
         "no_match 8 4 a.log 1 junk a1",
         "b.log 1 junk b1",

@@ -28,7 +28,7 @@ def init(
 
     Reads the first lines of each file (1 MiB), and guesses the format, the columns and their types, which
     is the time, and what is worth computing. What it cannot know is in a comment; lines that the draft
-    refuses it prints, with the reason.
+    rejects it prints, with the reason.
 
     \b
     Example:
@@ -80,7 +80,7 @@ def _print_refused(trial: "DraftTrial") -> None:
     if not trial.rejected:
         return
     are = "is" if trial.rejected == 1 else "are"
-    text = [f"{trial.rejected} of {counted(trial.lines, 'line')} {are} refused by this draft:"]
+    text = [f"{trial.rejected} of {counted(trial.lines, 'line')} {are} rejected by this draft:"]
     for refused in trial.refused:
         such = f" ({refused.lines} such lines)" if refused.lines > 1 else ""
         text.append(f"  {comment(refused.reason)[:160]}{such}")
@@ -90,8 +90,8 @@ def _print_refused(trial: "DraftTrial") -> None:
         text.append(f"  and {more} more")
     if any(refused.goes_on for refused in trial.refused):
         text += [
-            "  Lines that begin with a blank, or have no time, seem to continue the line before them. An "
-            "event is a line:",
-            "  such lines stay refused, unless the log is written so.",
+            "  Lines that begin with a blank or have no time seem to be headers, or to continue the line before "
+            "them.",
+            "  An event is one line, so a run rejects them, too.",
         ]
     LOG.warning("\n".join(text))

@@ -31,7 +31,7 @@ def print_files(files: Sequence[ScannedFile]) -> None:
         )
         for file in files
     ]  # fmt: skip
-    columns = ("file", "lines", "headers", "events", "refused", "first hour", "last hour", "broken")
+    columns = ("file", "lines", "headers", "events", "rejected", "first hour", "last hour", "broken")
     shown = len(columns) if any(row[-1] for row in rows) else -1
     table("files", columns[:shown], [row[:shown] for row in rows])
 
@@ -55,7 +55,7 @@ def print_rejected(files: Sequence[ScannedFile]) -> None:
             rows.append((*about, name, line, seen, raw[:60]))
     if rows:
         columns = ("reason", "lines", "files", "file", "line", "seen", "text")
-        table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
+        table(f"rejected lines, the first {EXAMPLES} of each reason", columns, rows)
 
 
 def _cut(text: str, length: int) -> str:

@@ -37,7 +37,7 @@ def test_rejected_line_is_printed_with_its_reason(run: Callable[..., Result], tm
     result = run("init", log)
     assert (result.exit_code, result.stderr) == (
         0,
-        "transom: 1 of 302 lines is refused by this draft:\n"
+        "transom: 1 of 302 lines is rejected by this draft:\n"
         '  unterminated_quote\n    2024-05-06T10:01:40Z,"a b,100\n',
     )
 

@@ -170,9 +170,9 @@ def test_stack_trace_between_lines_is_rejected_and_the_rest_is_read(tmp_path: Pa
     actual = drafted(tmp_path, lines)
     assert (len(actual.events), len(actual.refused)) == (20, 20)
     assert actual.times[1] == "2024-05-01T10:00:01.123"
-    assert "lines that do not begin with a time, as of a stack trace, are refused" in actual.text
+    assert "lines that do not begin with a time, as of a stack trace, are rejected" in actual.text
     # Lines that the user has not reviewed must not pass.
-    assert "# ?: 20 of 40 lines are refused here: no match: left over: " in actual.text
+    assert "# ?: 20 of 40 lines are rejected here: no match: left over: " in actual.text
     assert "rejected_share" not in actual.stream.checks
     assert (
         ".\n# Such a file is quarantined until its lines are read, or until you allow so many:\n"
@@ -195,7 +195,7 @@ def test_written_draft_is_named_by_its_file_and_rejected_lines_are_printed(
         f"  transom check {output}\n  transom try {output} '{log}'\n",
     )
     assert result.stderr == (
-        "transom: 9 of 129 lines are refused by this draft:\n"
+        "transom: 9 of 129 lines are rejected by this draft:\n"
         "  no match: left over: nothing; expected \\s+ (2 such lines)\n    odd\\tone\n"
         "  no match: left over: nothing; expected \\s+\n    two\n"
         "  no match: left over: nothing; expected \\s+ (3 such lines)\n"
@@ -203,8 +203,8 @@ def test_written_draft_is_named_by_its_file_and_rejected_lines_are_printed(
         "  no match: left over: nothing; expected \\s+\n    99:99 four\n"
         "  no match: left over: nothing; expected \\s+\n    six-6\n"
         "  and 1 more\n"
-        "  Lines that begin with a blank, or have no time, seem to continue the line before them. An event "
-        "is a line:\n  such lines stay refused, unless the log is written so.\n"
+        "  Lines that begin with a blank or have no time seem to be headers, or to continue the line before "
+        "them.\n  An event is one line, so a run rejects them, too.\n"
     )
     assert load(output).name == "my_web"
     assert load(output).time is not None

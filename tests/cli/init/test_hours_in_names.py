@@ -83,3 +83,21 @@ def test_number_of_files_of_an_hour_is_drafted(
     source, text = drafted(tmp_path, files)
     assert source.get("expected_files") == expected
     assert (NO_COUNT in text) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        pytest.param("gates-2024012806.txt", "gates-%Y%m%d%H.txt", id="hour"),
+        pytest.param("gates-202401280630.txt", "gates-%Y%m%d%H*.txt", id="hour and minute"),
+        pytest.param("gates-20240128063059.txt", "gates-%Y%m%d%H*.txt", id="hour, minute and second"),
+        pytest.param(
+            "gates-2024-01-2806.txt", "gates-%Y-%m-%d%H.txt", id="hour right after a date with signs"
+        ),
+        pytest.param("gates-202401286.txt", "gates-202401286.txt", id="one digit more is no hour"),
+        pytest.param("gates-2024012899.txt", "gates-2024012899.txt", id="no hour of a day"),
+    ],
+)
+def test_hour_without_a_sign_before_it_is_found(tmp_path: Path, name: str, path: str) -> None:
+    source, _ = drafted(tmp_path, {name: "2024-01-28T06:45:00Z"})
+    assert Path(str(source["path"])).name == path

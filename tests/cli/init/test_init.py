@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, timedelta
@@ -37,7 +38,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_example_differs_from_its_draft_in_at_most_ten_lines(run: Ask, name: str) -> None:
     result = run("init", *logs(name), "--name", name)
     text = {
-        "nginx": "transom: 1 of 261 lines is refused by this draft:\n",
+        "nginx": "transom: 1 of 261 lines is rejected by this draft:\n",
         "trace": "transom: no field looks like a time: the draft has no `time`, which `check` wants; add "
         "one\n",
     }.get(name, "")
@@ -52,6 +53,24 @@ def test_every_example_differs_from_its_draft_in_at_most_ten_lines(run: Ask, nam
     changes = Counter(line[:2] for line in ndiff(result.stdout.splitlines(), retained.splitlines()))
     assert max(changes["+ "], changes["- "]) <= (3 if name in FOREIGN else 10)
     assert load(stream_file(name)).name == name
+
+
+def test_suggested_blocks_are_valid_without_their_comment_signs(run: Ask) -> None:
+    text = run("init", *logs("nginx"), "--name", "nginx").stdout
+    before, sign, suggested = text.partition("    # fit:")
+    blocks = re.sub("^( *)# ", r"\1", sign + suggested, flags=re.M)
+    for place, value in {
+        "NAME": "one",
+        "COLUMN": "client",
+        "CONDITION": "status >= 500",
+        "OTHER": "before",
+    }.items():
+        assert place in blocks
+        blocks = blocks.replace(place, value)
+    stream = parse(yaml.safe_load(before + blocks))
+    assert stream.aggregates["activity"].fit is not None
+    named = (stream.persistence, stream.patterns, stream.frames, stream.fills)
+    assert [[*kind] for kind in named] == [["one"], ["one"], ["one"], ["before"]]
 
 
 WHOLE = {
@@ -131,6 +150,10 @@ aggregates:
   activity:
     measures: {n: count, mean_temp: mean(temp)}
     levels: RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES
+    # fit: {}  # a line through each window, for an alert on slow growth: see docs/concepts/windows.md
+    # alert: "n > 100 and slope_n > 0"
+# persistence:  # items that come again and again, however rarely: see docs/concepts/persistent-items.md
+#   NAME: {item: [COLUMN], slot: 1 hour, window: 1 day, alpha: 0.7, epsilon: 0.3}
 # patterns:  # episodes of several steps, minutes or days apart: see docs/concepts/widening.md
 #   NAME:
 #     within: 1 day

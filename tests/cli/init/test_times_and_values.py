@@ -99,7 +99,7 @@ def test_one_odd_value_does_not_change_the_type_of_a_column(tmp_path: Path) -> N
     assert len(actual.events) == 298
     assert actual.stream.columns["took"].type == "number"
     assert "7.5, 0.5" not in actual.text
-    assert "; ?: 99.66 % are numbers, lines with others are refused\n" in actual.text
+    assert "; ?: 99.66 % are numbers, lines with others are rejected\n" in actual.text
     assert "time: {column: at}  # 2024-05-01T10:00:00Z; ?: 99.66 % are such times, lines with" in actual.text
 
 
@@ -146,9 +146,9 @@ def test_sparse_column_is_not_aggregated_if_another_is(tmp_path: Path) -> None:
 def test_path_without_a_time_comes_with_advice(tmp_path: Path) -> None:
     lines = [f"2024-05-01T10:00:{n:02}Z host {n}" for n in range(20)]
     note = (
-        "# The path has no time: one rotated file is good for `transom try`. A DAG wants a file for each\n"
-        "# hour, under a name that has it, such as landing/access/%Y-%m-%d/access.%H.log: what is\n"
-        "# rotated is another text under a name that was read already, and is a conflict.\n"
+        "# The path has no time, which is enough for `transom try`. A DAG needs a file for each hour, with\n"
+        "# the hour in its name, such as landing/access/%Y-%m-%d/access.%H.log. A file that is rotated has\n"
+        "# another text under the same name, which is a conflict.\n"
     )
     assert f"name: access\n{note}source:\n" in drafted(tmp_path, lines, "access.log").text
     assert note not in drafted(tmp_path, lines, "access.2024-05-01.10.log").text
@@ -163,7 +163,7 @@ def test_lines_in_another_encoding_are_rejected_and_reported(
     result = run("init", log)
     assert (result.exit_code, result.stderr) == (
         0,
-        "transom: 1 of 50 lines is refused by this draft:\n"
+        "transom: 1 of 50 lines is rejected by this draft:\n"
         "  not_utf8\n    2024-05-01T10:00:07Z h\\xf6st 7\n"
         f"transom: {log}: must be text in UTF-8; 1 of 50 lines is not. If it is in ISO-8859-1, as it seems: "
         "iconv -f ISO-8859-1 -t UTF-8 FILE > NEW\n",

@@ -136,7 +136,7 @@ def strace(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect the output of strace: `open("/etc/passwd", O_RDONLY) = 3`."""
     note = (
         "strace's output: its arguments are one text, and lines of signals, exits and unfinished calls are "
-        "refused; run strace with -f -ttt for times with the day"
+        "rejected; run strace with -f -ttt for times with the day"
     )
     return by_pattern(lines, _STRACE, note, {"return": "string"})
 
@@ -180,7 +180,7 @@ def own_form(lines: Sequence[str]) -> LogFormat | NearMiss:
         other, timed = guess(others)
         if timed and read_lines(others, "regex", {"pattern": other})[1] < len(lines):
             pattern, chosen = other, others
-            notes.append("lines that do not begin with a time, as of a stack trace, are refused")
+            notes.append("lines that do not begin with a time, as of a stack trace, are rejected")
     options = {"pattern": pattern}
     fields, matched, _ = read_lines(chosen, "regex", options)
     takes_apart = not fields.keys() <= {MESSAGE}

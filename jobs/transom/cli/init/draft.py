@@ -72,7 +72,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     stream = parse(data, name)
     trial = events_of(stream, samples, paths)
     if not trial.events.num_rows:
-        first = f": the first was refused as {trial.refused[0].reason}" if trial.refused else ""
+        first = f": the first was rejected as {trial.refused[0].reason}" if trial.refused else ""
         raise NoEventsError(f"{samples[0].path}: none of {trial.lines} lines became an event{first}")
     values = column_values(stream, trial)
     data |= first_blocks(stream, values, trial)

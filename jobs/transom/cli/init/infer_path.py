@@ -19,8 +19,10 @@ RESERVED = {*EVENT_COLUMNS, *AGGREGATE_COLUMNS, *GRANULE_COLUMNS, *_KEYWORDS}
 """Names that columns may not have, or that are inconvenient in a condition."""
 
 _DATE = re.compile(
-    r"(?<!\d)(?P<Y>(?:19|20)\d\d)(?P<gap>[-_./]?)(?P<m>0[1-9]|1[0-2])(?P=gap)(?P<d>0[1-9]|[12]\d|3[01])(?!\d)"
+    r"(?<!\d)(?P<Y>(?:19|20)\d\d)(?P<gap>[-_./]?)(?P<m>0[1-9]|1[0-2])(?P=gap)(?P<d>0[1-9]|[12]\d|3[01])"
+    r"(?=(?:(?:[01]\d|2[0-3])(?:[0-5]\d){0,2})?(?!\d))"
 )
+"""A date in a path. Digits that follow at once are an hour, with or without minutes and seconds."""
 _HOUR = re.compile(
     r"(?<![0-9A-Za-z])T?(?P<hour>[01]\d|2[0-3])(?:(?P<minute>[:-]?[0-5]\d)(?:[:-]?[0-5]\d)?)?(?![0-9])"
 )

@@ -160,7 +160,7 @@ def _in_one_zone(log: LogFormat, when: InferredTime, field: str) -> InferredTime
     if others or zone is None or form is None or "%" in text:
         return None
     fields = [*when.fields, field]
-    note = f"{_example(_texts(log, fields))}; lines with another {field} than {text} are refused"
+    note = f"{_example(_texts(log, fields))}; lines with another {field} than {text} are rejected"
     return InferredTime(tuple(fields), {"column": fields, "format": f"{form} {text}", "zone": zone}, note)
 
 

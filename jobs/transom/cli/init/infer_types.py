@@ -131,7 +131,7 @@ class ColumnType:
         if self.share == 1:
             return ""
         words = "such times" if self.type == "timestamp" else f"{self.type}s"
-        return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are refused"
+        return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are rejected"
 
 
 def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:

@@ -20,6 +20,10 @@ from transom.core.terminal import counted
 from transom.spec.presets import read
 
 MORE = """\
+    # fit: {}  # a line through each window, for an alert on slow growth: see docs/concepts/windows.md
+    # alert: "n > 100 and slope_n > 0"
+# persistence:  # items that come again and again, however rarely: see docs/concepts/persistent-items.md
+#   NAME: {item: [COLUMN], slot: 1 hour, window: 1 day, alpha: 0.7, epsilon: 0.3}
 # patterns:  # episodes of several steps, minutes or days apart: see docs/concepts/widening.md
 #   NAME:
 #     within: 1 day
@@ -32,9 +36,9 @@ MORE = """\
 #   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}"""
 """Comment that suggests further blocks."""
 LANDING = """\
-# The path has no time: one rotated file is good for `transom try`. A DAG wants a file for each
-# hour, under a name that has it, such as landing/{}/%Y-%m-%d/access.%H.log: what is
-# rotated is another text under a name that was read already, and is a conflict."""
+# The path has no time, which is enough for `transom try`. A DAG needs a file for each hour, with
+# the hour in its name, such as landing/{}/%Y-%m-%d/access.%H.log. A file that is rotated has
+# another text under the same name, which is a conflict."""
 """Comment on a path without a time."""
 NO_TIME = """\
 # time: {}
@@ -135,11 +139,11 @@ def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
     reasons = "; ".join(dict.fromkeys(refused.reason for refused in trial.refused))
     at_most = tolerance_of(trial)
     if "checks" in data:
-        lines += lined([(f"checks: {flow(data['checks'])}", f"refused here: {reasons[:200]}")])
+        lines += lined([(f"checks: {flow(data['checks'])}", f"rejected here: {reasons[:200]}")])
     elif at_most is not None:
         share = f"{trial.rejected} of {counted(trial.lines, 'line')}"
         lines += [
-            f"# ?: {share} are refused here: {comment(reasons)[:200]}.",
+            f"# ?: {share} are rejected here: {comment(reasons)[:200]}.",
             "# Such a file is quarantined until its lines are read, or until you allow so many:",
             f"#   checks: {{rejected_share: {{at_most: {at_most}}}}}",
         ]

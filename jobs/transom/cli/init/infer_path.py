@@ -179,15 +179,15 @@ def _merged(first: str, second: str) -> str:
 
 
 def _starred(first: str, second: str) -> str:
-    head = _common(first, second).removesuffix("%")
-    tail = _common(first[len(head) :][::-1], second[len(head) :][::-1])[::-1]
+    head = common_prefix(first, second).removesuffix("%")
+    tail = common_prefix(first[len(head) :][::-1], second[len(head) :][::-1])[::-1]
     # Do not split a code of the time.
     if re.match(r"[A-Za-z%]", tail) and first[: len(first) - len(tail)].endswith("%"):
         tail = tail[1:]
     return f"{head.rstrip('*')}*{tail.lstrip('*')}"
 
 
-def _common(first: str, second: str) -> str:
+def common_prefix(first: str, second: str) -> str:
     """Return the common prefix."""
     return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 

@@ -72,6 +72,14 @@ def test_shown_stream_files_are_valid_and_have_these_blocks() -> None:
     }
 
 
+def test_blocks_of_the_tutorial_fit_the_example_log() -> None:
+    page = (ROOT / "docs/tutorial/first-findings.md").read_text()
+    (shown,) = (result["text"] for result in FENCE.finditer(page) if result["kind"] == "yaml")
+    drafted = yaml.safe_load((ROOT / "tests/data/examples/nginx.yaml").read_text())
+    stream = parse(drafted | yaml.safe_load(shown))
+    assert ([*stream.aggregates], [*stream.persistence]) == (["bursts", "growth"], ["regulars"])
+
+
 def test_every_block_of_code_has_a_name_of_its_own() -> None:
     titles = [result["title"] for result in FENCE.finditer(TEXT) if result["kind"] in ("python", "sh")]
     assert None not in titles

@@ -18,7 +18,7 @@ setup: ## install everything that transom needs into the checkout (again: second
 docs: setup ## build the documentation site, .transom/site/index.html
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m site_tools.drawings docs/drawings
 	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build -q --strict
-	@echo "docs: .transom/site/index.html"
+	@echo "docs: .transom/site/index.html; with search: python -m http.server -d .transom/site"
 
 COMPILE := uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header
 lock: setup ## regenerate tools/requirements.txt from tools/requirements.in, and the image's lock files in docker/

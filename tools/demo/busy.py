@@ -90,7 +90,8 @@ def _draw(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]], pi
     line = alt.Chart(counts).mark_line(interpolate="step-after", color="#333").encode(x=time, y=count)
     shade = alt.Chart(ends).mark_rect(color="#f2a33a", opacity=0.45).encode(x=time, x2="end:T")
     rule = alt.Chart(pd.DataFrame({"n": [MOST]})).mark_rule(strokeDash=[4, 4], color="#888").encode(y=count)
-    title = f"Busy: {LEAST} hours or more with more than {MOST} requests each"
+    # Short: where the font is wider, a longer title is cut off.
+    title = f"Busy: above {MOST} for {LEAST} hours or more"
     # Wide letters: the picture is also on pages for telephones.
     chart = (shade + rule + line).properties(width=420, height=200, title=title)
     chart.configure_axis(labelFontSize=14, titleFontSize=14).configure_title(fontSize=15).save(str(picture))

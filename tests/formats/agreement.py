@@ -111,7 +111,9 @@ LAYOUTS = {
     "regex lines": RecordFormat(
         "regex", (Field("a", ("a",)), Field("b", ("b",))), BY_LINES, {"pattern": LETTERS}, keep_rest=True
     ),
+    "regex comments": RecordFormat("regex", COLUMNS, EPOCH, {"pattern": PATTERN, "comment": "1"}),
     "kv": RecordFormat("kv", COLUMNS, ENDS),
+    "kv comments": RecordFormat("kv", COLUMNS, ENDS, {"comment": "ts=1"}, keep_rest=True),
     "kv commas": RecordFormat(
         "kv", COLUMNS[1:4], ENDS, {"separator": ",", "assign": ":", "quote": "'"}, keep_rest=True
     ),

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tests.formats.reference_delimited import Csv, ZeekTsv
 from tests.formats.reference_json import Json
-from tests.formats.reference_lines import Found, Refused, text_of, unread_fields
+from tests.formats.reference_lines import Found, Refused, is_comment, text_of, unread_fields
 from tests.formats.reference_pairs import KeyValue, Syscalls
 from transom.formats.record_format import RecordFormat
 
@@ -59,7 +59,10 @@ class Apache:
 
 
 class Regex:
-    """Named groups; the whole line has to match. A group without a match, or an empty one, has no value."""
+    """Named groups; the whole line has to match. A group without a match, or an empty one, has no value.
+
+    Lines that begin with `comment` are no records.
+    """
 
     def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
@@ -68,6 +71,8 @@ class Regex:
 
     def record(self, line: object) -> Found | None:
         text = text_of(line)
+        if is_comment(text, self.layout):
+            return None
         result = self.pattern.fullmatch(text)
         if result is None:
             raise Refused("no_match", *self.stop(text))

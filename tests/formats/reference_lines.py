@@ -81,6 +81,11 @@ def lines(data: bytes) -> list[bytes]:
     return [line.removesuffix(b"\r") for line in cut]
 
 
+def is_comment(text: str, layout: RecordFormat) -> bool:
+    """Return whether a line begins with the option `comment`."""
+    return "comment" in layout.options and text.startswith(str(layout.options["comment"]))
+
+
 def text_of(line: object, longest: int = LONGEST_LINE) -> str:
     """Return a line as text."""
     assert isinstance(line, bytes)

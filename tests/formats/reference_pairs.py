@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tests.formats.reference_lines import Found, Refused, read_paths, text_of, unread_fields
+from tests.formats.reference_lines import Found, Refused, is_comment, read_paths, text_of, unread_fields
 from transom.formats.record_format import RecordFormat
 
 
@@ -65,7 +65,10 @@ def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
 
 
 class KeyValue:
-    """Leading words between separators, then pairs; other words are ignored."""
+    """Leading words between separators, then pairs; other words are ignored.
+
+    Lines that begin with `comment` are no records.
+    """
 
     def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
@@ -78,6 +81,8 @@ class KeyValue:
 
     def record(self, line: object) -> Found | None:
         rest, own = text_of(line), dict[str, str | None]()
+        if is_comment(rest, self.layout):
+            return None
         expected = f"a line with name{self.signs[1]}value in it"
         if self.lead:
             expected += f", after {' '.join(self.lead)}"

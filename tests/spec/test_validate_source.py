@@ -37,6 +37,8 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"source__options": {"embedded": "log"}}, "source.options.embedded: must be a mapping of field, a path, and format, one of json, regex, kv; got 'log'"),
         ({"source__options": {"embedded": {"field": "log", "format": "csv"}}}, "source.options.embedded: must be a mapping of field, a path, and format, one of json, regex, kv; got {'field': 'log', 'format': 'csv'}"),
         ({"source__options": {"embedded": {"field": "log", "format": "json", "records": "a[]"}}}, "source.options.embedded: unknown option 'records' of json; json has none"),
+        ({"source__options": {"embedded": {"field": "log", "format": "kv", "comment": "#"}}}, "source.options.embedded: unknown option 'comment' of kv; known: separator, assign, quote, lead"),
+        ({"source__format": "kv", "source__options": {"comment": "a longer one"}}, "source.options.comment: must be a text of 1 to 10 characters, such as #; got 'a longer one'"),
         ({"source__options": {"embedded": {"field": "log", "format": "regex"}}}, "source.options.embedded.pattern: is required by regex: a regular expression with named groups"),
         ({"source__options": {"embedded": {"field": "log", "format": "kv", "assign": "=="}}}, "source.options.embedded.assign: must be one ASCII character, and no backslash; got '=='"),
         ({"source__format": "regex", "source__options": {"pattern": "(?P<at>.*)", "embedded": {"field": "log", "format": "json"}}}, "source.options.embedded.field: regex records have no field 'log'; known: at"),

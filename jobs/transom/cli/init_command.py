@@ -114,5 +114,6 @@ def _print_refused(trial: "DraftTrial") -> None:
             "  Lines that begin with a blank or have no time seem to be headers, or to continue the line "
             "before them.",
             "  An event is one line, so a run rejects them, too.",
+            "  `options: {comment: TEXT}` skips lines that begin with TEXT.",
         ]
     LOG.warning("\n".join(text))

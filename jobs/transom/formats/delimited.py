@@ -115,11 +115,10 @@ class Csv(Delimited):
     def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout)
         names, header = layout.options.get("names"), layout.options.get("header", True)
-        comment, skip = layout.options.get("comment", ""), layout.options.get("skip", 0)
+        skip = layout.options.get("skip", 0)
         if isinstance(names, (list, tuple)):
             self.set_names([str(name) for name in names])
         self.has_header = bool(header)
-        self._comment = str(comment)
         # The number of the line that names the columns, from 1; 0 if it is not chosen by number.
         self._named_by = header if isinstance(header, int) and not isinstance(header, bool) else 0
         # The number of following lines that are header lines, independent of their content.
@@ -129,9 +128,7 @@ class Csv(Delimited):
 
     def header_starts(self, text: pa.Array) -> Int64s:
         """Return the lines at which comments or the line with the names may begin."""
-        comments = np.zeros(len(text), dtype=bool)
-        if self._comment:
-            comments = mask(pc.starts_with(text, self._comment))
+        comments = self._comments(text)
         starts = run_starts(comments)
         if self._awaits_header:
             lines = np.flatnonzero(~mask(pc.equal(text, "")) & ~comments)
@@ -140,7 +137,7 @@ class Csv(Delimited):
 
     def read_header(self, line: str | None) -> bool:
         """Return whether a line is a header line, and read the names in it."""
-        is_comment = self._comment != "" and line is not None and line.startswith(self._comment)
+        is_comment = Parser.read_header(self, line)
         if self._skipped:
             self._skipped -= 1
             self._line += 1

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats.record_format import RecordFormat
-from transom.formats.rejections import Int64s, Mask, Rejections, null_where
+from transom.formats.rejections import Int64s, Mask, Rejections, mask, null_where
 
 MAX_NAMES = 100
 """Maximum number of unknown names of a file: the first ones in sorted order."""
@@ -91,14 +91,17 @@ class ParsedRecords:
 
 
 class Parser(ABC):
-    """One format, by default one without header lines.
+    """One format. By default, its header lines are those that begin with the option `comment`, if it has one.
 
     Attributes:
         drift: the names in the file's records.
     """
 
+    _comment: str = ""
+
     def __init__(self, layout: RecordFormat) -> None:
         self.drift = FieldDrift(layout)
+        self._comment = str(layout.options.get("comment", ""))
 
     @property
     def columns(self) -> frozenset[str]:
@@ -107,11 +110,17 @@ class Parser(ABC):
 
     def header_starts(self, text: pa.Array) -> Int64s:
         """Return the lines, in addition to the first, that may begin a run of header lines."""
-        return np.empty(0, dtype=np.int64)
+        return run_starts(self._comments(text))
 
     def read_header(self, line: str | None) -> bool:
         """Return whether a line is a header line, and apply what it declares."""
-        return False
+        return self._comment != "" and line is not None and line.startswith(self._comment)
+
+    def _comments(self, text: pa.Array) -> Mask:
+        """Return which lines begin with `comment`."""
+        if not self._comment:
+            return np.zeros(len(text), dtype=bool)
+        return mask(pc.starts_with(text, self._comment))
 
     def bodies(self, text: pa.Array) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of each range between header lines, after reading these."""

@@ -119,13 +119,13 @@ class RecordFormat:
             `quote` ('"'), `trim` (False), `header` (True: the first line that is not empty names the columns;
             a number: that line, from 1; False: none, `names` is required; "w3c": header lines begin with `#`,
             and `#Fields:` names the columns), `names` (a list), `skip` (0; the number of lines before the
-            records), `comment` (none; the beginning of lines that are no records). apache: `variant`
-            ("combined", which accepts both; or "common"). zeek: `variant` ("auto", by the first line that is
-            not empty; or "tsv", "json"). json: `records` (none; the path, ending in [], of the list of
-            records in a line, through lists in lists). regex: `pattern` (required; with named groups). kv:
-            `separator` (blanks and tabs), `assign` ("="), `quote` ('"'), `lead` (none; the names of a line's
-            first words). syscalls: `lead` (none; the names of the words before the call). json, csv, regex
-            and kv: `embedded` (none; the mapping of an `EmbeddedFormat`).
+            records). csv, regex and kv: `comment` (none; the beginning of lines that are no records). apache:
+            `variant` ("combined", which accepts both; or "common"). zeek: `variant` ("auto", by the first
+            line that is not empty; or "tsv", "json"). json: `records` (none; the path, ending in [], of the
+            list of records in a line, through lists in lists). regex: `pattern` (required; with named
+            groups). kv: `separator` (blanks and tabs), `assign` ("="), `quote` ('"'), `lead` (none; the names
+            of a line's first words). syscalls: `lead` (none; the names of the words before the call). json,
+            csv, regex and kv: `embedded` (none; the mapping of an `EmbeddedFormat`).
         fields: the declared columns, in order, without captures of the path.
         time: the source of event times.
         keep_rest: whether the other fields of a record go to the column `rest`.

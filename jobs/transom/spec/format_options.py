@@ -69,6 +69,10 @@ _EMBEDDED: Rule = (
     f"a mapping of field, a path, and format, one of {', '.join(EMBEDDED_FORMATS)}",
     _is_embedded,
 )
+_COMMENT: Rule = (
+    "a text of 1 to 10 characters, such as #",
+    lambda value: _is_text(value) and len(value) <= 10 and value.isprintable(),
+)
 _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
@@ -85,15 +89,19 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
         ),
         "names": _NAMES,
         "skip": ("a number of lines from 0 to 1000", lambda value: _is_count(value, 0)),
-        "comment": (
-            "a text of 1 to 10 characters, such as #",
-            lambda value: _is_text(value) and len(value) <= 10 and value.isprintable(),
-        ),
+        "comment": _COMMENT,
         "embedded": _EMBEDDED,
     },
     "json": {"records": _RECORDS, "embedded": _EMBEDDED},
-    "regex": {"pattern": _PATTERN, "embedded": _EMBEDDED},
-    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES, "embedded": _EMBEDDED},
+    "regex": {"pattern": _PATTERN, "comment": _COMMENT, "embedded": _EMBEDDED},
+    "kv": {
+        "separator": _ASCII,
+        "assign": _ASCII,
+        "quote": _ASCII,
+        "lead": _NAMES,
+        "comment": _COMMENT,
+        "embedded": _EMBEDDED,
+    },
     "syscalls": {"lead": _NAMES},
 }
 
@@ -109,7 +117,7 @@ def option_problems(format: str, options: Mapping[str, Any]) -> list[Issue]:
     if embedded is not None:
         # An embedded text has no lines of its own.
         inner = _OPTIONS[embedded.format].items()
-        known = {name: rule for name, rule in inner if name not in ("records", "embedded")}
+        known = {name: rule for name, rule in inner if name not in ("records", "comment", "embedded")}
         problems += [
             Issue(f"options.embedded{problem.path.removeprefix('options')}", problem.message)
             for problem in _problems(embedded.format, embedded.options, known)

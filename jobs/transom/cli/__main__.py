@@ -12,7 +12,7 @@ from transom.cli.try_command import try_
 from transom.cli.verify import verify
 from transom.installation.install import load_environment
 
-HELP = """Event logs, hour by hour: declare a stream, try it, see its state.
+HELP = """Compute time-based results from event logs, hour by hour.
 
 A stream is a log that a YAML file declares. It is named by that file or, if it is in schemas/streams (or
 the folder in TRANSOM_STREAMS), by its name.
@@ -20,8 +20,8 @@ the folder in TRANSOM_STREAMS), by its name.
 \b
   transom init access.log --output schemas/streams/site.yaml
                                           a first stream file, from the log's first lines
-  transom try site access.log             what it finds in them
-  transom status site                     the state of the lake, once the DAG or a job has run
+  transom try site access.log             what it finds in this log
+  transom status site                     the state of the lake, after a run of the DAG or a job
   transom explain site 2015-05-17T10:00   why an hour is not fresh, and what fixes it
   transom report site --html site.html    a page with findings, hours and results
   transom verify site                     whether the tables match the ledger
@@ -39,8 +39,8 @@ app = typer.Typer(
 )
 # typer truncates the first sentence of a command's help in the list of commands.
 app.command(short_help="draft a stream file from a log's first lines")(init)
-app.command(short_help="read stream files, and list all that is wrong with them")(check)
-app.command("try", short_help="run all stages on some files, and show what comes out")(try_)
+app.command(short_help="read stream files, and list all their problems")(check)
+app.command("try", short_help="run all stages on some files, and print the results")(try_)
 app.command(short_help="count hours by status, and list findings")(status)
 app.command(short_help="explain why an hour is not fresh, and what fixes it")(explain)
 app.command(short_help="write a page with findings, hours and results")(report)

@@ -18,18 +18,20 @@ from transom.stream_files import folder, streams
 def check(
     named: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[STREAM]...", help="Stream files, or names; all of schemas/streams else."),
+        typer.Argument(
+            metavar="[STREAM]...", help="Stream files, or names. Default: all of schemas/streams."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read stream files, and list what they declare or all that is wrong with them.
+    """Read stream files, and list what they declare, or all their problems.
 
     \b
     Example:
       transom check
       transom check schemas/streams/site.yaml
 
-    Exit code 1 where one cannot be used, 2 where one is not there.
+    Exit code 1 if a stream file is wrong, 2 if one does not exist.
     """
     sound: dict[Path, Stream] = {}
     wrong: list[str] = []

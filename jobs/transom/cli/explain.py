@@ -19,19 +19,19 @@ WHY = "why, stage by stage:"
 
 def explain(
     stream: StreamArgument,
-    hour: Annotated[str, typer.Argument(metavar="HOUR", help="Such as 2015-05-17T10:00, UTC.")],
+    hour: Annotated[str, typer.Argument(metavar="HOUR", help="The hour, UTC, such as 2015-05-17T10:00.")],
     lake_named: LakeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Explain why an hour is stale, incomplete, quarantined or blocked, and print the command that fixes it.
 
-    Reads the ledger and lists the landing folder; starts no Spark, changes nothing.
+    Reads the ledger, and lists the landing folder. Starts no Spark, and changes nothing.
 
     \b
     Example:
       transom explain site 2015-05-17T10:00
 
-    Exit code 1 where the hour is not fresh, 2 where the stream or the lake cannot be read.
+    Exit code 1 if the hour is not fresh, 2 if the stream or the lake cannot be read.
     """
     from transom.storage.tables import LakeError, TableMismatch
 

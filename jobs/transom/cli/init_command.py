@@ -24,23 +24,23 @@ MAX_LISTED = 3
 def init(
     files: Annotated[list[Path], typer.Argument(help="Files of one log; .gz and .zst too.")],
     name: Annotated[
-        str | None, typer.Option(help="The stream's name; that of the output else, or of the files.")
+        str | None, typer.Option(help="The stream's name. Default: from the output, or the files.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The file to write, which must not be there; else standard output.")
+        Path | None, typer.Option(help="The file to write; it must not exist. Default: standard output.")
     ] = None,
 ) -> None:
     """Write a commented stream file for a log.
 
-    Reads the first lines of each file (1 MiB), and guesses the format, the columns and their types, which
-    is the time, and what is worth computing. What it cannot know is in a comment; lines that the draft
-    rejects it prints, with the reason.
+    Reads the first MiB of each file, and guesses the format, the columns with their types, the time, and
+    what to compute. Guesses that you should check have a comment with a question mark. Prints the lines that
+    the draft rejects, with the reason.
 
     \b
     Example:
       transom init /var/log/nginx/access.log* --output schemas/streams/site.yaml
 
-    Exit code 1 where no line would be an event, 2 where a file cannot be read.
+    Exit code 1 if no line would be an event, 2 if a file cannot be read.
     """
     # Imported late: other commands do not need Arrow and the parsers.
     from transom.cli.init.draft import draft
@@ -114,6 +114,6 @@ def _print_refused(trial: "DraftTrial") -> None:
             "  Lines that begin with a blank or have no time seem to be headers, or to continue the line "
             "before them.",
             "  An event is one line, so a run rejects them, too.",
-            "  `options: {comment: TEXT}` skips lines that begin with TEXT.",
+            "  In csv, regex and kv, `options: {comment: TEXT}` skips lines that begin with TEXT.",
         ]
     LOG.warning("\n".join(text))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LakeOption = Annotated[
     str | None,
-    typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
+    typer.Option("--lake", metavar="URI", help="The lake. Default: TRANSOM_LAKE, or .transom/lake."),
 ]
 
 

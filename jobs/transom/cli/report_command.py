@@ -30,7 +30,7 @@ def report(
         str | None, typer.Option("--from", metavar="HOUR", help="The first hour; with --to.")
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", metavar="HOUR", help="End of the hours, not included.")
+        str | None, typer.Option("--to", metavar="HOUR", help="The end of the hours, exclusive.")
     ] = None,
     key: Annotated[
         str | None,
@@ -38,18 +38,18 @@ def report(
     ] = None,
     lake_named: LakeOption = None,
 ) -> None:
-    """Write what was found in a stream, and the state of its hours, as a page that opens anywhere.
+    """Write a page with the findings of a stream, the state of its hours, and its results.
 
-    The file needs no network and no Airflow. Without --from and --to it has the last 31 days. Reads the lake;
-    starts no Spark, changes nothing.
+    The file opens in any browser, without network and Airflow. Without --from and --to it has the last 31
+    days. Starts no Spark, and changes no table.
 
     \b
     Example:
       transom report site --html site.html
       transom report site --from 2015-05-17T00:00 --to 2015-05-18T00:00 --key client=10.0.0.1
 
-    Exit code 1 where no run of the stream is in the lake, 2 where the stream, the lake or the key is wrong,
-    or the file cannot be written.
+    Exit code 1 if the stream never ran in this lake, 2 if the stream, the lake or the key is wrong, or the
+    file cannot be written.
     """
     from transom.core.intervals import Interval
     from transom.storage.tables import LakeError

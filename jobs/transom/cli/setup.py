@@ -9,8 +9,8 @@ from transom.installation.java import SetupError
 def setup() -> None:
     """Install what Spark needs besides Python packages: Delta's jars, and Java if there is no 17 or 21.
 
-    All of it goes into `.transom` of a checkout, or else into the user's data folder. Run it again after an
-    upgrade; a second run takes no time.
+    Everything goes into `.transom` of a checkout, or without one into the user's data folder. Run it again
+    after an upgrade; a second run takes no time.
     """
     with cli_errors(SetupError):
         install(runtime())

@@ -36,22 +36,22 @@ MAX_CAUSES = 3
 
 def status(
     stream: Annotated[
-        str | None, typer.Argument(metavar="[STREAM]", help="A stream file, or a name; all streams else.")
+        str | None, typer.Argument(metavar="[STREAM]", help="A stream file, or a name. Default: all streams.")
     ] = None,
     lake_named: LakeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the state of the ledger: hours by status, the last runs, findings.
 
-    Hours count as stale where the stream's file, the code or the rows that they are computed from have
-    changed since. Files that have come or changed since the last run are not looked for; `explain` does.
+    An hour is stale if the stream file, the code or the rows from which it is computed have changed since.
+    Does not look for files that arrived or changed since the last run; `explain` does.
 
     \b
     Example:
       transom status
       transom status site --lake /data/lake
 
-    Exit code 1 where something is not fresh or was never run, 2 where a stream or the lake cannot be read.
+    Exit code 1 if an hour is not fresh or a stream never ran, 2 if a stream or the lake cannot be read.
     """
     from transom.storage.tables import LakeError, TableMismatch
 

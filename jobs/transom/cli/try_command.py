@@ -43,32 +43,32 @@ LOG = logging.getLogger(__name__)
 
 def try_(
     stream: StreamArgument,
-    files: Annotated[list[Path], typer.Argument(help="Files of its log, of any name.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of its log, under any names.")],
     lake: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Keep the tables here, in a folder that is not there.")
+        str | None, typer.Option(metavar="DIR", help="Keep the tables in this folder, which must not exist.")
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="HOUR", help="Run hours from this one on alone; with --to."),
+        typer.Option("--from", metavar="HOUR", help="The first hour to run; with --to."),
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", metavar="HOUR", help="End of these hours, not included.")
+        str | None, typer.Option("--to", metavar="HOUR", help="The end of these hours, exclusive.")
     ] = None,
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run all stages of a stream on some files, and print what comes out.
+    """Run all stages of a stream on some files, and print the results.
 
-    Needs no Airflow and touches no lake but its own, which is removed afterwards. Prints what was found, the
-    first rows of each result, the lines that became no event with the reason, and what it cost.
+    Needs no Airflow, and uses a lake of its own, which it removes. Prints the findings, the first rows of
+    each result, the rejected lines with the reason, and the run time.
 
     \b
     Example:
       transom try site /var/log/nginx/access.log
       transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried --html tried.html
 
-    Exit code 1 where a check quarantines an hour or no line is an event, 2 where the stream or a file cannot
-    be read.
+    Exit code 1 if a check quarantines an hour or no line is an event, 2 if the stream or a file cannot be
+    read.
     """
     from transom.core.intervals import Interval
     from transom.features.ingest.landing import LandingError

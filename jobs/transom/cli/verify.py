@@ -36,18 +36,18 @@ def verify(
 ) -> None:
     """Read all tables of a stream, and compare them with the digests in the ledger.
 
-    Lists each hour of a table that is missing, cannot be read or holds other rows, with the file. Starts
-    Spark, in this process. With --repair the damaged rows leave the tables, their hours are marked in the
-    ledger, and the next run over them computes them again: events from the landing folder, all else from
-    its inputs. No run of the stream may be active meanwhile.
+    Lists each hour of a table that is missing, cannot be read or has other rows, with the file. Starts Spark
+    in this process. --repair removes damaged rows, and marks their hours in the ledger. The next run of these
+    hours computes them again: events from the landing folder, everything else from its inputs. No run of the
+    stream may be active meanwhile.
 
     \b
     Example:
       transom verify site
       transom verify site --from 2015-05-17T10:00 --to 2015-05-18T00:00 --repair
 
-    Exit code 1 where something is damaged, repaired or not, or the stream has never run; 2 where the stream
-    or the lake cannot be read.
+    Exit code 1 if something is damaged, repaired or not, or the stream never ran; 2 if the stream or the lake
+    cannot be read.
     """
     from pyarrow import fs
 

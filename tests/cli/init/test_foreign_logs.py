@@ -205,7 +205,7 @@ def test_written_draft_is_named_by_its_file_and_rejected_lines_are_printed(
         "  and 1 more\n"
         "  Lines that begin with a blank or have no time seem to be headers, or to continue the line before "
         "them.\n  An event is one line, so a run rejects them, too.\n"
-        "  `options: {comment: TEXT}` skips lines that begin with TEXT.\n"
+        "  In csv, regex and kv, `options: {comment: TEXT}` skips lines that begin with TEXT.\n"
     )
     assert load(output).name == "my_web"
     assert load(output).time is not None

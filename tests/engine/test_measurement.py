@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey
-from transom.engine.measurement import HashedRows, measure
+from transom.engine.measurement import RunRows, measure
 from transom.ledger.stage import StepResult, TableStep
 from transom.storage.tables import Table
 
@@ -24,6 +24,6 @@ def test_further_metrics_are_computed_if_a_partition_has_enough_rows(
     ]
     metrics = Mock(return_value=[])
     step, computed = TableStep(Table.load("frames"), {}), StepResult((), metrics, least_rows=2)
-    measured = measure(step, HashedRows(Mock(), aggregates), computed, KEYS, {})
+    measured = measure(step, RunRows(Mock(), aggregates), computed, KEYS, {})
     assert metrics.called == read
     assert [measured[key]["count"] for key in KEYS] == [*rows, 0, 0][:2]

@@ -20,7 +20,7 @@ from transom.core.intervals import HOUR, moment_of
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.engine import measurement, publisher
 from transom.engine import runner as module
-from transom.engine.measurement import HashedRows
+from transom.engine.measurement import RunRows
 from transom.ledger.check import Check, MetricResult
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
@@ -269,7 +269,8 @@ class Outside:
 class MemorySpool:
     """Replaces a spool."""
 
-    aggregates = ()
+    aggregates: Sequence[Mapping[str, Any]] = ()
+    unmeasured: Mapping[str, str] = {}
 
     def __init__(self, store: Store, step: TableStep, shares: Sequence[BlockTask], hours: int) -> None:
         self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
@@ -287,7 +288,7 @@ class MemorySpool:
 
 def measured(
     step: TableStep,
-    rows: HashedRows | None,
+    rows: RunRows | None,
     computed: StepResult,
     nodes: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import number_of
 from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine import publisher
-from transom.engine.measurement import HashedRows
+from transom.engine.measurement import RunRows, hashed
 from transom.ledger.stage import BlockTask, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 
@@ -123,7 +123,7 @@ class Audit:
 
     def failures(self) -> list[CheckResult]:
         """Return the failures of the step's own metrics and checks."""
-        rows = HashedRows(lambda: self.rows)
+        rows = RunRows(lambda: hashed(self.rows, "0L"))
         values = publisher.measure(self.step, rows, self.computed, self.nodes, self.counted)
         return [verdict for verdict in publisher.evaluate(self.step, values, ()) if not verdict.success]
 
@@ -136,7 +136,7 @@ def audits() -> Iterator[dict[str, Audit]]:
 
     def watched(
         step: TableStep,
-        rows: HashedRows | None,
+        rows: RunRows | None,
         computed: StepResult,
         nodes: Iterable[PartitionKey],
         counted: Mapping[str, TaskCounters],

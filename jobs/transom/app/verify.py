@@ -71,7 +71,8 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
 
     def is_ingested(partition: PartitionKey, state: PartitionState) -> bool:
         shape = (state.input_hashes or {}).get("specification")
-        return partition.table not in DECLARED_TABLES or shape == expected(partition.hour)
+        same_columns = partition.table not in DECLARED_TABLES or shape == expected(partition.hour)
+        return state.digest_is_current and same_columns
 
     def is_computed(step: TableStep, version: int, partition: PartitionKey, state: PartitionState) -> bool:
         part = step.outputs.get(partition.block)

@@ -14,6 +14,9 @@ READABLE: tuple[Status, ...] = ("published", "expired")
 """Statuses that later stages may read. Rows of an expired partition are deleted; their digest remains."""
 NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
 EMPTY_DIGEST = "0:0"
+DIGEST_VERSION = 2
+"""The version of `transom.storage.digest`. Raise it if equal rows get other digests: hours become stale."""
+_DIGEST_END = f":v{DIGEST_VERSION}"
 MISSING_DIGEST = "unmade"
 """The digest of a required partition that is not computed yet; no computed digest equals it."""
 BITS = 128
@@ -100,6 +103,11 @@ class PartitionState:
         return self.state_before_claim().status == "damaged"
 
     @property
+    def digest_is_current(self) -> bool:
+        """Whether its digest is defined as those of this code, so that it can be compared with them."""
+        return self.digest == EMPTY_DIGEST or self.digest.endswith(_DIGEST_END)
+
+    @property
     def has_own_gap(self) -> bool:
         """Whether it is incomplete for another reason than earlier hours of its own table."""
         carried = bool(self.reasons) and all(reason.kind == "earlier" for reason in self.reasons)
@@ -146,6 +154,25 @@ class CheckResult:
         return replace(self, failing_rows=tuple(rows))
 
 
+def format_digest(count: int, total: int) -> str:
+    """Return the digest of rows from their number and the sum of their hashes.
+
+    >>> format_digest(2, -5), format_digest(0, 0)
+    ('2:-5:v2', '0:0')
+    """
+    return f"{count}:{total}{_DIGEST_END}" if count else EMPTY_DIGEST
+
+
+def merge_digests(digests: Iterable[str]) -> str:
+    """Return the digest of all rows of some digests.
+
+    >>> merge_digests(["2:-5:v2", "0:0", "1:7:v2"])
+    '3:2:v2'
+    """
+    pairs = [tuple(map(int, digest.split(":")[:2])) for digest in digests]
+    return format_digest(sum(count for count, _ in pairs), sum(total for _, total in pairs))
+
+
 def partition_hash(
     partition: PartitionKey, state: PartitionState | None, own: bool = False, requested: bool = False
 ) -> int:
@@ -170,6 +197,11 @@ def partition_hash(
 def text_hash(text: str) -> int:
     """Return a hash of a text, of `BITS` bits."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: BITS // 8])
+
+
+def code_version(version: int) -> str:
+    """Return the input hash `version` from the version of a stage's code; it has that of digests, too."""
+    return f"{version}.{DIGEST_VERSION}"
 
 
 def input_hashes_text(inputs: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Measure computed rows by partition, and evaluate their checks."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, Literal
 
@@ -19,42 +19,27 @@ from transom.ledger.waivers import Waiver, check_result_of
 from transom.storage import digest as digests
 from transom.storage.digest import HASH
 from transom.storage.driver_io import bytes_of
-from transom.storage.store import cast_to_table
 
 SIZE = "__bytes"
 """The column with the approximate size of a row in bytes."""
 
 
 @dataclass(frozen=True)
-class HashedRows:
-    """The rows that a run publishes, with their sizes and hashes.
+class RunRows:
+    """The rows that a run publishes.
 
     Attributes:
-        read: returns the rows, from `hash_rows` or `hashed`.
-        aggregates: the rows of `aggregate_rows`, if a job that has written the rows has them. None: the rows
-            must be read.
-        others: returns the rows that `aggregates` omits; None if there are none.
+        read: returns the rows; from `hashed` if `aggregates` is None.
+        aggregates: digest, number, size and metrics of each group, as of `aggregate_rows`, if the tasks that
+            have written the rows have them. None: the rows must be read.
+        others: returns the rows that `aggregates` omits, from `hashed`; None if there are none.
+        unmeasured: the metrics that `aggregates` omits: Spark SQL aggregates, by name.
     """
 
     read: Callable[[], DataFrame]
     aggregates: Sequence[Mapping[str, Any]] | None = None
     others: Callable[[], DataFrame] | None = None
-
-
-def hash_rows(step: TableStep, rows: DataFrame, *more: str) -> DataFrame:
-    """Return rows in the table's types, with a hash of the columns that their block fills.
-
-    Args:
-        step: the step of the table.
-        rows: the rows.
-        more: further columns of the rows to return.
-    """
-    rows = cast_to_table(rows, step.table, *map(F.col, more))
-    cases = " ".join(
-        f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, output.columns)}"
-        for block, output in step.outputs.items()
-    )
-    return hashed(rows, f"CASE block {cases} END", more)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
 
 
 def hashed(rows: DataFrame, row_hash: str, more: Sequence[str] = ()) -> DataFrame:
@@ -68,29 +53,29 @@ def hashed(rows: DataFrame, row_hash: str, more: Sequence[str] = ()) -> DataFram
     return rows.select("*", F.expr(row_hash).alias(HASH), bytes_of(rows.drop(*more)).alias(SIZE))
 
 
-def aggregate_rows(
-    metrics: Mapping[str, str], rows: DataFrame, by: Sequence[str], *more: Column
-) -> DataFrame:
+def aggregate_rows(metrics: Mapping[str, str], rows: DataFrame, by: Sequence[str]) -> DataFrame:
     """Return digest, number, size and metrics of the rows of each group.
 
     Args:
         metrics: Spark SQL aggregates, by name.
-        rows: the rows, from `hash_rows` or `hashed`.
+        rows: the rows, from `hashed`.
         by: the columns that identify a group.
-        more: further aggregates.
     """
     return rows.groupBy(*by).agg(
         F.count("*").alias("count"),
         digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
         F.sum(SIZE).alias("bytes"),
-        *(F.expr(metric).alias(name) for name, metric in metrics.items()),
-        *more,
+        *_columns(metrics),
     )
+
+
+def _columns(metrics: Mapping[str, str]) -> Iterator[Column]:
+    return (F.expr(metric).alias(name) for name, metric in metrics.items())
 
 
 def measure(
     step: TableStep,
-    rows: HashedRows | None,
+    rows: RunRows | None,
     computed: StepResult,
     partitions: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
@@ -132,7 +117,7 @@ def measure(
 
 
 def _rows_of_metrics(
-    step: TableStep, rows: HashedRows | None, computed: StepResult, by: str
+    step: TableStep, rows: RunRows | None, computed: StepResult, by: str
 ) -> Iterator[Mapping[str, Any]]:
     """Yield metrics, in parts, each with the column `by` and its hour."""
     if rows is None:
@@ -140,6 +125,8 @@ def _rows_of_metrics(
     yield from rows.aggregates or ()
     unread = rows.read if rows.aggregates is None else rows.others
     frames = [] if unread is None else [aggregate_rows(step.metrics, unread(), (by, "hour"))]
+    if rows.unmeasured and rows.aggregates:
+        frames.append(rows.read().groupBy(by, "hour").agg(*_columns(rows.unmeasured)))
     most = max((row["count"] for row in rows.aggregates or ()), default=0)
     if computed.metrics is not None and (rows.aggregates is None or most >= computed.least_rows):
         frames += computed.metrics(rows.read)
@@ -158,7 +145,7 @@ def evaluate(
 
 
 def with_failing_rows(
-    step: TableStep, rows: HashedRows | None, result: CheckResult, counted: Mapping[str, TaskCounters]
+    step: TableStep, rows: RunRows | None, result: CheckResult, counted: Mapping[str, TaskCounters]
 ) -> CheckResult:
     """Return a failed check with notes of tasks, or else with some failing rows."""
     key, condition = result.partition, step.failing_row_filters.get(result.check)

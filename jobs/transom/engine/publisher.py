@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
-from transom.engine.measurement import HashedRows, evaluate, measure, with_failing_rows
+from transom.engine.measurement import RunRows, evaluate, measure, with_failing_rows
 from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan
 from transom.ledger.input_hashes import checks_fingerprint
@@ -57,7 +57,7 @@ class ComputedStep:
     snapshot: LedgerSnapshot
     waivers: Sequence[Waiver]
     run_id: str
-    rows: HashedRows | None
+    rows: RunRows | None
     partitions: Iterable[PartitionKey]
     writes: Callable[[States, Mapping[PartitionKey, int]], Sequence[Write]] = lambda states, sizes: ()
     computed: StepResult = field(default_factory=lambda: StepResult(()))

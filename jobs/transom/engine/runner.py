@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, PartitionState, TableKey
 from transom.engine.external import ExternalSources
-from transom.engine.measurement import SIZE, HashedRows
+from transom.engine.measurement import RunRows
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.engine.publisher import ComputedStep, States, publish_partitions, readable
 from transom.engine.retention import Series, expire
@@ -27,7 +27,6 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver
-from transom.storage.digest import HASH
 from transom.storage.fencing import RunSuperseded
 from transom.storage.session import FEW_ROWS, suited_to
 from transom.storage.store import PinnedTables, Store, Write, in_hours
@@ -220,14 +219,15 @@ class _StageRun:
     def _run_step(self, step: TableStep, todo: Plan, snapshot: LedgerSnapshot, pins: PinnedTables) -> Outcome:
         computed, counted = StepResult(()), dict[str, TaskCounters]()
         staged: StagedOutput | None = None
-        rows: HashedRows | None = None
+        rows: RunRows | None = None
         try:
             if todo.targets:
                 request = StepRequest(pins, todo.targets, todo.incomplete, _row_counts(step, snapshot))
                 computed = step.compute(request)
                 hours = set().union(*todo.targets.values())
                 staged = StagedOutput(self.store, step, computed.tasks, len(hours))
-                rows, counted = HashedRows(cache(staged.rows), staged.aggregates), staged.counted
+                counted = staged.counted
+                rows = RunRows(cache(staged.rows), staged.aggregates, unmeasured=staged.unmeasured)
             states = ComputedStep(
                 stage=self.stage.name, step=step, plan=todo, snapshot=snapshot, waivers=self.waivers,
                 run_id=self.run_id, rows=rows, partitions=todo.inputs, computed=computed, counted=counted,
@@ -348,7 +348,7 @@ def _writes(
     store: Store,
     step: TableStep,
     staged: StagedOutput | None,
-    rows: HashedRows | None,
+    rows: RunRows | None,
     snapshot: LedgerSnapshot,
     states: States,
     sizes: Mapping[PartitionKey, int],
@@ -372,7 +372,7 @@ def _writes(
         return []
 
     def union() -> DataFrame:
-        frames = [] if rows is None else [rows.read().where(_in(good)).drop(HASH, SIZE)]
+        frames = [] if rows is None else [rows.read().where(_in(good))]
         for version, blocks in previous.items():
             # The old rows may have columns that are no longer in the specification.
             old = PinnedTables(store, {step.table.name: version})

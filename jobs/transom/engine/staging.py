@@ -1,29 +1,31 @@
 """Stage rows: tasks write them to files in the table's folder, which a commit adds unchanged.
 
-The same job aggregates the rows by partition: digests, counts and metrics. So nothing is read again to be
-checked. Arrow data is written without conversion to Spark's rows.
+The same tasks compute the digest, the number and the metrics of their rows, by hour. So rows are neither read
+again to be checked nor converted to Spark's rows: a task returns only a report. Spark computes the few
+metrics that Arrow does not know from the files.
 
-Spark may run a task again, for example if an executor is lost. Both attempts write files, with equal rows. A
-task reports all its files at once, so the report of any one attempt is complete.
+Spark may run a task again, for example if an executor is lost. Both attempts write files, with equal rows.
+Spark returns the report of one attempt, and no commit names the files of the other.
 """
 
 import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from transom.arrays.arrow import rebatch
 from transom.core.intervals import moment_of, number_of
-from transom.engine.measurement import aggregate_rows, hash_rows
+from transom.engine.arrow_metrics import Sums, arrow_metrics
+from transom.engine.task_sums import RowMeasures, TaskSums
 from transom.ledger.stage import BlockTask, TableStep
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted
+from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted, sort_by_hour
 from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store, literal_path
 from transom.storage.tables import LakeError
@@ -31,10 +33,10 @@ from transom.storage.tables import LakeError
 MOST_FILES = 4
 """The maximum average number of files for an hour of a block. With more files, rows are written again."""
 Files = Collection[DataFile]
+LEAST_ROWS = 2**15
+"""The number of rows up to which batches are combined: a batch of few rows takes as long as one of many."""
 PART = "__part"
 """The column with the name of a row's file."""
-TASK, REPORT = "__task", "__report"
-"""Columns of the only row of a task's report: the task, and its files and counters as JSON. Null in rows."""
 
 
 def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files: Files) -> DataFrame:
@@ -102,7 +104,8 @@ class StagedOutput:
     Attributes:
         data_files: the files, by block.
         counted: the counters of the tasks, by block.
-        aggregates: as of `HashedRows`.
+        aggregates: as of `RunRows`.
+        unmeasured: as of `RunRows`.
         adopted: the files that the run has begun to commit.
 
     Args:
@@ -123,62 +126,55 @@ class StagedOutput:
         self.data_files: dict[str, list[DataFile]] = {}
         self.counted: dict[str, TaskCounters] = {}
         self.aggregates: list[dict[str, Any]] = []
+        self.unmeasured: dict[str, str] = {}
         # Named before anything is written, so that `discard` finds the files of failed tasks.
         self._folder = f"made-{uuid.uuid4().hex}"
         self._by_hour = hours <= MOST_HOURS
+        self._measures = {task.block: self._measures_of(task.block) for task in tasks}
         try:
-            written = [self._written(number, task) for number, task in enumerate(tasks)]
-            if written:
-                union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), written)
-                self._run(hash_rows(step, union, TASK, REPORT))
+            if tasks:
+                self._run(reduce(DataFrame.unionAll, map(self._written, tasks)))
         except BaseException:
             self.discard()
             raise
 
-    def _written(self, number: int, task: BlockTask) -> DataFrame:
-        """Return the rows of a task, which writes them, and its report."""
-        uri, schema = self.store.uri(self.table.name), self.table.arrow_schema()
-        own = {"block", *self.step.outputs[task.block].columns}
-        fields = [field for field in schema if field.name in own]
-        fields += [pa.field(TASK, pa.string()), pa.field(REPORT, pa.string())]
-        writer = TaskWriter(number, task, pa.schema(fields), uri, self._folder, self._by_hour)
-        kinds = {**self.table.columns, TASK: "string", REPORT: "string"}
-        return task.frame.mapInArrow(writer, ", ".join(f"`{f.name}` {kinds[f.name]}" for f in fields))
+    def _measures_of(self, block: str) -> RowMeasures:
+        """Return what the tasks of a block measure, and note the metrics that they cannot."""
+        columns, schema = self.step.outputs[block].columns, self.table.arrow_schema()
+        metrics = arrow_metrics(self.step.metrics, schema, columns, block)
+        self.unmeasured |= {name: sql for name, sql in self.step.metrics.items() if name not in metrics}
+        return RowMeasures(columns, len(schema), metrics)
 
-    def _run(self, rows: DataFrame) -> None:
-        """Run the tasks, and collect the aggregates of their rows, and their reports."""
-        # The report is a key: Spark sorts all rows before it aggregates text.
-        by = ("block", "hour", TASK, REPORT)
-        # If an executor is lost, reducers may read different attempts of a task: all of its reports, or none.
-        # The row without a report is equal in all attempts.
-        reports: dict[tuple[str, str], str] = {}
-        reported: set[tuple[str, str]] = set()
-        for row in aggregate_rows(self.step.metrics, rows, by).toArrow().to_pylist():
-            task, report = row.pop(TASK), row.pop(REPORT)
-            if task is None:
-                self.aggregates.append(row)
-            elif report is None:
-                reported.add((row["block"], task))
-            else:
-                reports[row["block"], task] = report
-        for (block, _), report in sorted(reports.items()):
-            files, counted = json.loads(report)
+    def _written(self, task: BlockTask) -> DataFrame:
+        """Return the reports of a task, which writes the rows."""
+        uri, measures = self.store.uri(self.table.name), self._measures[task.block]
+        own = {"block", *measures.hashed}
+        schema = pa.schema([field for field in self.table.arrow_schema() if field.name in own])
+        writer = TaskWriter(task, schema, uri, self._folder, self._by_hour, measures)
+        return task.frame.mapInArrow(writer, "report string")
+
+    def _run(self, reports: DataFrame) -> None:
+        """Run the tasks, and collect what they report."""
+        sums: dict[tuple[str, int], dict[str, list[Sums]]] = {}
+        for report in reports.toArrow()["report"].to_pylist():
+            block, files, counted, measured = json.loads(report)
             for path, hour, *sizes in files:
                 file = DataFile(path, None if hour is None else moment_of(hour), *sizes)
                 self.data_files.setdefault(block, []).append(file)
             self.counted.setdefault(block, TaskCounters()).merge(TaskCounters.of_json(counted))
+            for hour, of_hour in measured:
+                merged = sums.setdefault((block, hour), {})
+                for name, values in of_hour.items():
+                    merged.setdefault(name, []).append(values)
         for files in self.data_files.values():
             files.sort(key=lambda file: file.path)
-        aggregated = sum(row["count"] for row in self.aggregates)
-        written = sum(file.rows for files in self.data_files.values() for file in files)
-        if aggregated != written or reports.keys() != reported:
-            raise LakeError(
-                f"lake: tasks wrote other rows to {self.table.name} than they returned; run the interval "
-                "again"
-            )
+        self.aggregates = [
+            {"block": block, "hour": moment_of(hour), **self._measures[block].aggregates(of_hour)}
+            for (block, hour), of_hour in sums.items()
+        ]
 
     def rows(self) -> DataFrame:
-        """Return all rows from the files, hashed."""
+        """Return all rows, from the files."""
         files = [file for files in self.data_files.values() for file in files]
         columns = {
             name: kind for name, kind in self.table.columns.items() if name != "hour" or not self._by_hour
@@ -188,7 +184,7 @@ class StagedOutput:
             # A regular expression for each row takes as long as to read it.
             number = F.substring_index(F.substring_index(PART, "-", -1), ".", 1).cast("bigint")
             rows = rows.withColumn("hour", F.timestamp_seconds(number * 3600))
-        return hash_rows(self.step, rows.drop(PART))
+        return rows.select(*(f"`{name}`" for name in self.table.columns))
 
     def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:
         """Return the files of some hours, by block, for the run to commit.
@@ -217,29 +213,29 @@ class StagedOutput:
 
 
 class TaskWriter:
-    """A function that writes the rows of a Spark partition, and returns them and its report.
+    """A function that writes the rows of a Spark partition, and returns a report: one row of JSON text.
 
     Args:
-        number: the number of the block's task in its step.
         task: computes the rows.
-        schema: the columns to return: those of the block, `TASK` and `REPORT`.
+        schema: the columns of the block.
         uri: the URI of the table.
         folder: the folder of the files, relative to the table.
         by_hour: whether each file has the rows of one hour.
+        measures: what is measured of the rows.
     """
 
     def __init__(
-        self, number: int, task: BlockTask, schema: pa.Schema, uri: str, folder: str, by_hour: bool
+        self, task: BlockTask, schema: pa.Schema, uri: str, folder: str, by_hour: bool, measures: RowMeasures
     ) -> None:
         # Not the task itself, which has the session.
         self._block, self._compute, self._compute_counting = task.block, task.compute, task.compute_counting
-        self._number, self._schema = number, schema
+        self._schema, self._measures = schema, measures
         self._uri, self._folder, self._by_hour = uri, folder, by_hour
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows computed from a partition of the task's input, and yield them and the report."""
+        """Write the rows computed from a partition of the task's input, and yield the report."""
         computed: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
-        counters = TaskCounters()
+        counters, sums = TaskCounters(), TaskSums(self._measures)
         if self._compute_counting is not None:
             computed = self._compute_counting(computed, counters)
         elif self._compute is not None:
@@ -247,10 +243,11 @@ class TaskWriter:
         # Each attempt of a task writes its own files.
         name, time_column = f"part-{uuid.uuid4()}", "hour" if self._by_hour else None
         writer = DataFileWriter(self._uri, self._folder, name, time_column, partition=True)
-        for batch in computed:
-            rows = self._with_block(batch)
-            writer.add(rows.select(self._schema.names[:-2]))
-            yield rows
+        for table in rebatch(map(self._with_block, computed), LEAST_ROWS):
+            for batch in table.combine_chunks().to_batches():
+                rows, hours, starts = sort_by_hour(batch, "hour")
+                sums.add(rows, hours, starts)
+                writer.add(rows)
         files = [
             (
                 file.path,
@@ -263,14 +260,11 @@ class TaskWriter:
             for file in writer.close()
         ]
         if files or counters != TaskCounters():
-            context = TaskContext.get()
-            partition = 0 if context is None else context.partitionId()
-            attempt = {"block": self._block, TASK: f"{self._number}-{partition}"}
-            report = {**attempt, REPORT: json.dumps([files, counters.to_json()])}
-            yield pa.RecordBatch.from_pylist([attempt, report], self._schema)
+            report = [self._block, files, counters.to_json(), list(sums.by_hour.items())]
+            yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
 
     def _with_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch in the table's types, with its block and without a report."""
+        """Return a batch in the table's types, with its block."""
         n = batch.num_rows
 
         def column(field: pa.Field) -> pa.Array:

@@ -34,8 +34,9 @@ class TableLayout:
         stage: the name of the stage.
         table: the table.
         blocks: the columns of the digests, by block.
-        comparable: returns whether a partition's digest covers these columns: its specification has not
-            changed since. Of other partitions only the number of rows is compared.
+        comparable: returns whether a partition's digest covers these columns and is defined as now: neither
+            its specification nor the definition has changed since. Of other partitions only the number of
+            rows is compared.
     """
 
     stage: str

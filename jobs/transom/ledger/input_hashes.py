@@ -21,6 +21,7 @@ from transom.core.partitions import (
     PartitionState,
     Status,
     TableKey,
+    code_version,
     input_hashes_text,
 )
 from transom.ledger.check import Check
@@ -166,7 +167,7 @@ def named_inputs(hashes: Inputs, shape: str, version: int, completeness: str) ->
         version: as of `expected_inputs`.
         completeness: as of `expected_inputs`.
     """
-    own = {"specification": _spec_hash(shape), "version": str(version), "completeness": completeness}
+    own = {"specification": _spec_hash(shape), "version": code_version(version), "completeness": completeness}
     return {**hashes, **own}
 
 
@@ -222,7 +223,7 @@ def other_texts(recorded: tuple[Int64s, pa.Array], hours: Int64s, expected: pa.A
 def is_defined_as(part: BlockOutput, version: int, hour: datetime, inputs: Mapping[str, str]) -> bool:
     """Return whether input hashes of an hour have this specification of a block and this version of the
     code."""
-    defined = (_spec_hash(part.fingerprint_of(hour)), str(version))
+    defined = (_spec_hash(part.fingerprint_of(hour)), code_version(version))
     return (inputs.get("specification"), inputs.get("version")) == defined
 
 

@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from transom.core.concurrency import ordered_map
+from transom.core.exact_sums import Int64s
 from transom.core.intervals import moment_of
 from transom.storage.column_stats import ColumnStats, column_stats
 from transom.storage.filesystem import resolve_filesystem
@@ -197,23 +197,29 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
 
 
-def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:
+def hours_of(times: pa.Array) -> Int64s:
     """Return the hour since the epoch of each time, which is a timestamp in microseconds."""
-    hours: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy() // MICROS
+    hours: Int64s = times.cast(pa.int64()).to_numpy() // MICROS
     return hours
 
 
-def _split_by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+def sort_by_hour(batch: pa.RecordBatch, time_column: str) -> tuple[pa.RecordBatch, Int64s, Int64s]:
+    """Return rows sorted by hour, their hours since the epoch, and the first row of each."""
     hours = hours_of(batch.column(time_column))
-    if (hours == hours[0]).all():
-        yield int(hours[0]), batch
-        return
-    # Stable, so that the rows of an hour keep their order.
-    order = np.argsort(hours, kind="stable")
-    batch, hours = batch.take(pa.array(order)), hours[order]
-    starts = np.flatnonzero(np.diff(hours, prepend=hours[0] - 1))
-    for start, stop in zip(starts, [*starts[1:], len(hours)], strict=True):
-        yield int(hours[start]), batch.slice(start, stop - start)
+    steps = np.diff(hours, prepend=hours[:1] - 1)
+    if (steps < 0).any():
+        # Stable, so that the rows of an hour keep their order.
+        order = np.argsort(hours, kind="stable")
+        batch, hours = batch.take(pa.array(order)), hours[order]
+        steps = np.diff(hours, prepend=hours[:1] - 1)
+    starts = np.flatnonzero(steps)
+    return batch, hours[starts], starts
+
+
+def _split_by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+    batch, hours, starts = sort_by_hour(batch, time_column)
+    for hour, start, stop in zip(hours.tolist(), starts, [*starts[1:], batch.num_rows], strict=True):
+        yield hour, batch.slice(start, stop - start)
 
 
 def delete_uncommitted(table: str, folder: str, kept: Collection[DataFile]) -> None:

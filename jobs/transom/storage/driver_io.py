@@ -10,11 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Field
 from deltalake.schema import ArrayType as ArrayField
 
+from transom.core.exact_sums import Int64s
 from transom.storage.data_files import hours_of
 from transom.storage.tables import in_hours_sql, query
 
@@ -39,6 +41,22 @@ def bytes_of(rows: "DataFrame") -> "Column":
         elif isinstance(field.dataType, ArrayType):
             sizes.append(f"{FIXED} * coalesce(CAST(array_size(`{field.name}`) AS bigint), 0)")
     return F.expr(" + ".join(sizes))
+
+
+def row_bytes(rows: pa.RecordBatch, columns: int) -> Int64s:
+    """Return what `bytes_of` returns, for each Arrow row.
+
+    Args:
+        rows: the rows.
+        columns: the number of columns of the table; those that `rows` lacks are null.
+    """
+    sizes = np.full(rows.num_rows, FIXED * columns, dtype=np.int64)
+    for values in rows.columns:
+        if pa.types.is_string(values.type):
+            sizes += pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
+        elif pa.types.is_list(values.type):
+            sizes += FIXED * pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    return sizes
 
 
 class TableReader:

@@ -5,25 +5,30 @@ they are computed by file, which shows the file with surplus rows.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from functools import reduce
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from transom.storage.digest import HASH, row_hash_sql, total_hash
+from transom.core.partitions import format_digest
+from transom.storage.digest import sums_of_hashes
 from transom.storage.file_faults import DamagedFile, StoredFile, batches
 from transom.storage.filesystem import resolve_filesystem
+from transom.storage.row_hashes import row_hashes
 from transom.storage.session import parallelism
-from transom.storage.tables import Table
+from transom.storage.tables import ARROW_TYPES, Table
 
-FILE, FAULT = "__file", "__fault"
 FILES = 16
 """The average number of files of a task; more if otherwise there were over four tasks for each core."""
+DDL = "number int, file int, block string, rows bigint, total string, fault string"
+"""The columns of a task's digests; a sum of hashes may exceed 64 bits."""
+SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in map(str.split, DDL.split(", "))])
+FIRST_ROW = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -65,22 +70,13 @@ class FileDigest:
 def file_digests(spark: SparkSession, tables: Sequence[FilesToDigest]) -> list[list[FileDigest]]:
     """Return the digests of each table, by file and block."""
     most = parallelism(spark) * 4
-    frames = [_hashed(spark, number, table, most) for number, table in enumerate(tables) if table.files]
+    frames = [_digested(spark, number, table, most) for number, table in enumerate(tables) if table.files]
     digests: list[list[FileDigest]] = [[] for _ in tables]
     if not frames:
         return digests
-    by_file = reduce(DataFrame.unionAll, frames).groupBy("number", FILE, "block")
-    rows = by_file.agg(
-        F.sum(F.when(F.col(FAULT).isNull(), 1).otherwise(0)).alias("rows"),
-        F.max(FAULT).alias("fault"),
-        total_hash(F.col(HASH)).alias("total"),
-    )
-    for row in rows.toArrow().to_pylist():
-        file, fault = tables[row["number"]].files[row[FILE]], row["fault"]
-        if fault is None:
-            digest = FileDigest(row["block"], file, row["rows"], int(row["total"] or 0))
-        else:
-            digest = FileDigest(None, file, None, fault=fault)
+    for row in reduce(DataFrame.unionAll, frames).toArrow().to_pylist():
+        file = tables[row["number"]].files[row["file"]]
+        digest = FileDigest(row["block"], file, row["rows"], int(row["total"]), row["fault"])
         digests[row["number"]].append(digest)
     return digests
 
@@ -88,53 +84,62 @@ def file_digests(spark: SparkSession, tables: Sequence[FilesToDigest]) -> list[l
 def digest_text(digests: Iterable[FileDigest]) -> str:
     """Return the digest of the rows of several files, in the format of the ledger."""
     digests = list(digests)
-    return f"{sum(digest.rows or 0 for digest in digests)}:{sum(digest.total for digest in digests)}"
+    return format_digest(sum(of.rows or 0 for of in digests), sum(of.total for of in digests))
 
 
-def _hashed(spark: SparkSession, number: int, table: FilesToDigest, most: int) -> DataFrame:
-    """Return a row for each row of a table: the number of its file, its block and its hash; at most `most`
-    tasks read the files."""
-    has_block = "block" in table.table.columns
-    used = {"hour", *(["block"] if has_block else [])}.union(*table.blocks.values())
-    columns = {name: kind for name, kind in table.table.columns.items() if name in used}
-    ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+def _digested(spark: SparkSession, number: int, table: FilesToDigest, most: int) -> DataFrame:
+    """Return the digests of a table with its number; at most `most` tasks read the files."""
     tasks = min(math.ceil(len(table.files) / FILES), most)
-    whole = table.table.arrow_schema()
-    read = _reader(table.uri, list(table.files), pa.schema([whole.field(name) for name in columns]))
-    rows = spark.range(0, len(table.files), 1, tasks).mapInArrow(read, f"{ddl}, {FILE} int, {FAULT} string")
-    block = "block" if has_block else f"'{next(iter(table.blocks))}'"
-    cases = " ".join(
-        f"WHEN '{name}' THEN {row_hash_sql(rows.schema, names)}" for name, names in table.blocks.items()
-    )
-    hashed = f"CASE {block} {cases} END" if table.blocks else "CAST(NULL AS bigint)"
-    return rows.selectExpr(f"{number} AS number", FILE, f"{block} AS block", FAULT, f"{hashed} AS {HASH}")
+    return spark.range(0, len(table.files), 1, tasks).mapInArrow(_reader(number, table), DDL)
 
 
 def _reader(
-    uri: str, files: Sequence[StoredFile], schema: pa.Schema
+    number: int, table: FilesToDigest
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of a task, which reads the files with the given numbers.
+    """Return the function of a task, which digests the files with the given numbers, by block.
 
-    It yields one row for an unreadable file, with the fault.
+    It yields a row for an unreadable file, with the fault.
     """
-    # The hour is the partition of a file, so the file does not contain it.
-    stored = pa.schema([field for field in schema if field.name != "hour"])
-    output = pa.schema([*schema, pa.field(FILE, pa.int32()), pa.field(FAULT, pa.string())])
+    blocks, files, uri = dict(table.blocks), list(table.files), table.uri
+    used, schema = {"block", "hour"}.union(*blocks.values()), table.table.arrow_schema()
+    schema = pa.schema([field for field in schema if field.name in used])
 
-    def mark(rows: pa.RecordBatch, number: int, fault: str | None) -> pa.RecordBatch:
-        hour = files[number].hour
-        added = {"hour": hour and hour.astimezone(UTC), FILE: number, FAULT: fault}
-        columns = {name: [value] * rows.num_rows for name, value in added.items()}
-        columns |= dict(zip(rows.schema.names, rows.columns, strict=True))
-        return pa.RecordBatch.from_pydict(columns, schema=output)
+    def digest(file: StoredFile) -> Iterator[tuple[str | None, int | None, str, str | None]]:
+        system, folder = resolve_filesystem(uri)
+        sums: dict[str, tuple[int, int]] = {}
+        try:
+            for rows in batches(system, folder, file, schema):
+                for block, of_block in _split_by_block(_with_hour(rows, file), blocks):
+                    count, total = sums.get(block, (0, 0))
+                    if block in blocks:
+                        total += sum(sums_of_hashes(row_hashes(of_block, blocks[block]), FIRST_ROW))
+                    sums[block] = count + of_block.num_rows, total
+        except DamagedFile as error:
+            yield None, None, "0", str(error)
+        for block, (count, total) in sums.items():
+            yield block, count, str(total), None
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        system, folder = resolve_filesystem(uri)
-        for number in chain.from_iterable(batch.column(0).to_pylist() for batch in numbers):
-            try:
-                for rows in batches(system, folder, files[number], stored):
-                    yield mark(rows, number, None)
-            except DamagedFile as error:
-                yield mark(pa.RecordBatch.from_pylist([{}], schema=stored), number, str(error))
+        for place in chain.from_iterable(batch.column(0).to_pylist() for batch in numbers):
+            rows = [dict(zip(SCHEMA.names, (number, place, *of), strict=True)) for of in digest(files[place])]
+            if rows:
+                yield pa.RecordBatch.from_pylist(rows, SCHEMA)
 
     return read
+
+
+def _with_hour(rows: pa.RecordBatch, file: StoredFile) -> pa.RecordBatch:
+    """Return rows with the hour of their file, which is its partition; the file does not contain it."""
+    place = rows.schema.get_field_index("hour")
+    hour = pa.scalar(file.hour, rows.schema.field(place).type)
+    return rows.set_column(place, rows.schema.field(place), pa.repeat(hour, rows.num_rows))
+
+
+def _split_by_block(rows: pa.RecordBatch, blocks: Collection[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield each block and its rows; a table without the column `block` has one block."""
+    if "block" not in rows.schema.names:
+        yield next(iter(blocks)), rows
+        return
+    values = rows.column("block")
+    for block in values.unique().to_pylist():
+        yield block, rows.filter(pc.equal(values, block))

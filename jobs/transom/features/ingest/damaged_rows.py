@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from transom.core.intervals import format_hour
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.measurement import HashedRows, measure
+from transom.engine.measurement import RunRows, measure
 from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
@@ -129,7 +129,7 @@ def damaged_partitions(
         return {}
     hours = {table.name: [key.hour for key in states if key.table == table.name] for table in tables}
     frames = {table.name: partial(_stored, snapshot, table, hours[table.name]) for table in tables}
-    rows, step = HashedRows(lambda: hashed_rows(tables, frames)), step_of(stream, tables)
+    rows, step = RunRows(lambda: hashed_rows(tables, frames)), step_of(stream, tables)
     wrong = differing(snapshot, states, measure(step, rows, StepResult(()), states, {}, by="table"))
     return {partition: cause_of(files[partition.hour], snapshot) for partition in wrong}
 
@@ -145,8 +145,8 @@ def differing(
 ) -> list[PartitionKey]:
     """Return the partitions whose rows differ from the ledger.
 
-    Digests of declared columns are compared only if the specification is that of the ledger. Otherwise the
-    numbers of rows are compared.
+    Digests of declared columns are compared only if the specification is that of the ledger, and digests only
+    if an earlier version of transom did not define them otherwise. Else the numbers of rows are compared.
 
     Args:
         states: the ledger's state of each partition.
@@ -154,9 +154,11 @@ def differing(
     """
     wrong = []
     for partition, state in states.items():
-        recorded = (state.state_before_claim().input_hashes or {}).get("specification")
+        before = state.state_before_claim()
+        recorded = (before.input_hashes or {}).get("specification")
         same_columns = recorded == snapshot.expected(partition.hour)["specification"]
-        comparable = same_columns or partition.table not in ("events", "duplicates")
+        same_columns = same_columns or partition.table not in ("events", "duplicates")
+        comparable = before.digest_is_current and same_columns
         actual = metrics[partition]
         if actual["digest"] != state.digest if comparable else actual["count"] != state.rows:
             wrong.append(partition)

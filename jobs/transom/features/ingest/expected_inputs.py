@@ -6,7 +6,7 @@ from functools import cache
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR
-from transom.core.partitions import PartitionKey
+from transom.core.partitions import PartitionKey, code_version
 from transom.engine.check_builders import waivers_of
 from transom.features.ingest.checks import OF_SCHEDULE, file_checks, hour_checks
 from transom.ledger.input_hashes import completeness, fingerprint
@@ -77,7 +77,8 @@ class ExpectedInputs:
         checks = completeness(STAGE, self._hour_checks, self._waivers, waived)
         if excused:
             checks = fingerprint([checks, "files may be missing"])
-        return {"specification": self._spec_hash_of(waived), "version": str(VERSION), "completeness": checks}
+        spec = self._spec_hash_of(waived)
+        return {"specification": spec, "version": code_version(VERSION), "completeness": checks}
 
 
 def scheduled(stream: Stream, hour: datetime) -> bool:

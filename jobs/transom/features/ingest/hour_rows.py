@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.engine.measurement import SIZE, HashedRows, hashed
+from transom.core.partitions import merge_digests
+from transom.engine.measurement import SIZE, RunRows, hashed
 from transom.engine.staging import require_written
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.file_decisions import Decisions
@@ -94,7 +95,7 @@ class HourRows:
         }
         return by_table, {row["source_id"]: row["delta"] for row in deltas.toArrow().to_pylist()}
 
-    def aggregated(self, frames: Mapping[str, Read]) -> HashedRows:
+    def aggregated(self, frames: Mapping[str, Read]) -> RunRows:
         """Return the hashed rows of all tables, with what reading the files has aggregated of their events.
 
         Args:
@@ -103,7 +104,7 @@ class HourRows:
         paths = [path for path in self._added if self.reads[path].events]
         read = cache(partial(hashed_rows, self.tables, frames))
         if self.compared or self.stored["events"] or not self.rows.aggregates.keys() >= set(paths):
-            return HashedRows(read)
+            return RunRows(read)
         by_hour: dict[datetime, list[Mapping[str, Any]]] = {}
         for path in paths:
             for hour, row in self.rows.aggregates[path].items():
@@ -113,14 +114,14 @@ class HourRows:
                 "table": "events",
                 "hour": hour,
                 "count": sum(row["count"] for row in rows),
-                "digest": digests.merge(row["digest"] for row in rows),
+                "digest": merge_digests(row["digest"] for row in rows),
                 "bytes": sum(row["bytes"] for row in rows),
             }
             for hour, rows in by_hour.items()
         ]
         rejected = self.stored["rejected"] or any(self.reads[path].rejected for path in self._added)
         others = [self.tables.rejected, self.tables.files] if rejected else [self.tables.files]
-        return HashedRows(read, events, partial(hashed_rows, others, frames))
+        return RunRows(read, events, partial(hashed_rows, others, frames))
 
     @property
     def _added(self) -> Collection[str]:

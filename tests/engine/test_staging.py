@@ -1,30 +1,34 @@
 """Which of the files that tasks have written a run publishes, and what remains of the others."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
+from transom.core.partitions import PartitionKey
 from transom.engine import staging as spool
-from transom.engine.staging import MOST_FILES, REPORT, TASK, StagedOutput
-from transom.ledger.stage import BlockOutput, BlockTask, TableStep
+from transom.engine.measurement import RunRows, aggregate_rows, hashed, measure
+from transom.engine.staging import MOST_FILES, StagedOutput
+from transom.ledger.stage import BlockOutput, BlockTask, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.digest import row_hash_sql
 from transom.storage.store import Store
-from transom.storage.tables import LakeError, Table
+from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 KINDS = {"block": "string", "hour": "timestamp", "n": "bigint"}
 LINES = Table("lines", KINDS, ("hour",), frozenset())
 SCHEMA = LINES.arrow_schema()
 STEP = TableStep(
-    LINES, {block: BlockOutput((), "", tuple(KINDS)) for block in "ab"}, metrics={"total": "sum(n)"}
+    LINES,
+    {block: BlockOutput((), "", tuple(KINDS)) for block in "ab"},
+    metrics={"total": "sum(n)", "largest": "max(n)"},
 )
 
 
@@ -63,7 +67,10 @@ def test_rows_are_aggregated_while_they_are_written(build_spool: Callable[..., S
         ("a", *at(1), 1, 1), ("a", *at(2), 3, 3), ("a", *at(3), 1, 1),
         ("b", *at(1), 1, 1), ("b", *at(2), 1, 1),
     ]  # fmt: skip
-    read = spool.aggregate_rows(STEP.metrics, rows.rows(), ("block", "hour")).toArrow().to_pylist()
+    frame = rows.rows()
+    hashed_rows = hashed(frame, row_hash_sql(frame.schema, KINDS))
+    metrics = {"total": STEP.metrics["total"]}
+    read = aggregate_rows(metrics, hashed_rows, ("block", "hour")).toArrow().to_pylist()
     assert sorted(map(str, read)) == sorted(
         str({name: row[name] for name in read[0]}) for row in rows.aggregates
     )
@@ -106,55 +113,71 @@ def test_failed_task_leaves_no_files(spark: SparkSession, tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_files_of_one_attempt_of_a_task_count(
-    build_spool: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch
+def test_repeated_attempt_of_a_task_counts_once(
+    build_spool: Callable[..., StagedOutput], tmp_path: Path
 ) -> None:
-    """An attempt whose output is lost is repeated, and the reports of both may arrive."""
-    aggregate = spool.aggregate_rows
+    """The first attempt of a task fails after it has written its files."""
+    mark = tmp_path / "attempted"
 
-    def twice(step: TableStep, rows: DataFrame, by: tuple[str, ...], *more: Column) -> DataFrame:
-        # In the union, the second attempts have the numbers of the partitions after the first ones.
-        attempt = rows.where(f"{REPORT} IS NOT NULL").withColumn(
-            TASK, F.concat(F.lit("0-"), F.element_at(F.split(TASK, "-"), 2).cast("int") - 2)
-        )
-        return aggregate(step, rows.unionByName(attempt), by, *more)
+    def fails_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from rows_of([[1, 2], [2]], batches)
+        if not mark.exists():
+            mark.touch()
+            raise RuntimeError("executor lost")
 
-    monkeypatch.setattr(spool, "aggregate_rows", twice)
-    rows = build_spool(a=[[1, 2], [2]])
+    store = build_spool().store
+    task = BlockTask("a", store.spark.range(0, 2, 1, 2), fails_once)
+    with pytest.MonkeyPatch.context() as patch:
+        # A local session does not repeat tasks, so the job is run twice.
+        run = StagedOutput._run
+        patch.setattr(StagedOutput, "_run", lambda self, reports: _twice(partial(run, self), reports))
+        rows = StagedOutput(store, STEP, [task], 2)
+    assert len(list(tmp_path.rglob("*.parquet"))) > len(rows.data_files["a"]) == 3
     assert sum(file.rows for file in rows.data_files["a"]) == 3
+    assert sum(row["count"] for row in rows.aggregates) == 3
     assert rows.rows().count() == 3
+    rows.discard()
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_rows_without_a_file_are_an_error(
-    build_spool: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    aggregate = spool.aggregate_rows
-    monkeypatch.setattr(
-        spool, "aggregate_rows", lambda step, rows, *by: aggregate(step, rows.union(rows), *by)
-    )
-    with pytest.raises(LakeError, match="other rows"):
-        build_spool(a=[[1]])
+def _twice(run: Callable[[DataFrame], None], reports: DataFrame) -> None:
+    with pytest.raises(Exception, match="executor lost"):
+        run(reports)
+    run(reports)
 
 
-def test_lost_report_of_a_task_without_rows_is_an_error(
-    build_spool: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A task that only counts reports, too."""
-
+def test_task_without_rows_reports_its_counters(build_spool: Callable[..., StagedOutput]) -> None:
     def counts(batches: Iterator[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
         counters.add("failures", np.array([1]), np.array([1]))
         return iter(())
 
-    aggregate = spool.aggregate_rows
+    store = build_spool().store
+    rows = StagedOutput(store, STEP, [BlockTask("a", store.spark.range(1), compute_counting=counts)], 1)
+    assert rows.counted["a"].sums == {(1, "failures"): 1}
+    assert not rows.aggregates
+    assert rows.rows().count() == 0
 
-    def run(lost: bool) -> StagedOutput:
-        def without_reports(metrics: Mapping[str, str], rows: DataFrame, *more: Any) -> DataFrame:
-            return aggregate(metrics, rows.where(F.col(REPORT).isNull()) if lost else rows, *more)
 
-        monkeypatch.setattr(spool, "aggregate_rows", without_reports)
-        store = build_spool().store
-        return StagedOutput(store, STEP, [BlockTask("a", store.spark.range(1), compute_counting=counts)], 1)
+def test_metrics_that_tasks_do_not_compute_are_computed_from_the_files(
+    build_spool: Callable[..., StagedOutput],
+) -> None:
+    rows = build_spool(a=[[1, 2, 2], [2]], b=[[1]])
+    assert rows.unmeasured == {"largest": "max(n)"}
+    keys = [PartitionKey("lines", block, "lines", hour) for block in "ab" for hour in at(1, 2, 3)]
+    run_rows = RunRows(rows.rows, rows.aggregates, unmeasured=rows.unmeasured)
+    measured = measure(STEP, run_rows, StepResult(()), keys, {})
+    assert [measured[key]["largest"] for key in keys] == [1, 1, None, 1, None, None]
+    assert [measured[key]["total"] for key in keys] == [1, 3, None, 1, None, None]
 
-    assert run(lost=False).counted["a"] != TaskCounters()
-    with pytest.raises(LakeError, match="run the interval again"):
-        run(lost=True)
+
+def test_few_rows_in_many_batches_are_written_together(
+    build_spool: Callable[..., StagedOutput], tmp_path: Path
+) -> None:
+    def one_by_one(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows_of([[2, 1] * 50], batches):
+            yield from (batch.slice(place, 1) for place in range(len(batch)))
+
+    store = build_spool().store
+    rows = StagedOutput(store, STEP, [BlockTask("a", store.spark.range(0, 1, 1, 1), one_by_one)], 2)
+    assert sorted(row["count"] for row in rows.aggregates) == [50, 50]
+    assert [pq.read_metadata(path).num_row_groups for path in tmp_path.rglob("*.parquet")] == [1, 1]

@@ -31,7 +31,7 @@ def _rules_hold(block: ResolvedFrames) -> str:
     if framing.max_records is not None:
         rules.append(f"`records` <= {framing.max_records}")
     if framing.max_time is not None:
-        rules.append(f"`length` <= greatest({framing.max_time}, {framing.every})")
+        rules.append(f"`length` <= {max(framing.max_time, framing.every)}")
     match framing.kind:
         case Delta(below):
             rules.append(f"`high` - `low` < {below}")

@@ -79,7 +79,7 @@ class ArrowMetric:
 
 
 def arrow_metrics(
-    metrics: Mapping[str, str], schema: pa.Schema, columns: Collection[str], block: str
+    metrics: Mapping[str, str], schema: pa.Schema, columns: Collection[str], block: str | None = None
 ) -> dict[str, ArrowMetric]:
     """Return those metrics that tasks can compute.
 
@@ -87,7 +87,7 @@ def arrow_metrics(
         metrics: Spark SQL aggregates, by name.
         schema: the schema of the table.
         columns: the columns of the rows; those that only other blocks have are null.
-        block: the block of the rows.
+        block: the block of the rows; None for a table without blocks.
     """
     if not metrics:
         return {}
@@ -110,7 +110,7 @@ def arrow_metrics(
 class _Compiler:
     schema: pa.Schema
     columns: Collection[str]
-    block: str
+    block: str | None
 
     def compile(self, node: Any) -> Operand:
         """Return an expression of sqlglot as an operand; raise _UnknownError if it is not known."""
@@ -133,7 +133,7 @@ class _Compiler:
         return rule(*map(self.compile, node.iter_expressions()))
 
     def _column(self, name: str) -> Operand:
-        if name == "block":
+        if name == "block" and self.block is not None:
             return _value(pa.string(), self.block)
         if name not in self.schema.names:
             raise _UnknownError

@@ -38,8 +38,6 @@ FOR_FEW_ROWS = {
 }
 """Settings for queries over few rows. To compile a query takes longer than to interpret it, and to divide it
 into stages longer than to run it."""
-ONE_REDUCER = {"spark.sql.shuffle.partitions": "1"}
-"""Settings for a shuffle of few rows into one partition, which has all rows of one attempt of each task."""
 
 
 @contextmanager

@@ -146,11 +146,12 @@ def _counts(rules: _Rules, reads: Mapping[str, FileReadResult], rows: ParsedRows
     unread: dict[frozenset[str], list[str]] = {}
     for path, read in reads.items():
         wanted = set(uses) if lacking else set()
+        known = rules.conditions.keys() if path in rows.aggregates else set()
         for row in rows.aggregates.get(path, {}).values():
-            for name in rules.conditions:
+            known = known & row.keys()
+            for name in known:
                 counts[path][name] = counts[path].get(name, 0) + (row[name] or 0)
-        if path not in rows.aggregates:
-            wanted |= rules.conditions.keys()
+        wanted |= rules.conditions.keys() - known
         if wanted and read.events:
             unread.setdefault(frozenset(wanted), []).append(path)
     for names, paths in unread.items():

@@ -1,7 +1,7 @@
 """The rows of the files that a run parses: Spark frames over the data files that its tasks wrote.
 
-The job that parses the files also aggregates their events by file and hour, so that they are not read again
-to be checked.
+The tasks that parse the files also measure their events by file and hour, so that they are not read again to
+be checked. Events with derived columns are: Spark computes these from the data files.
 """
 
 import pickle
@@ -18,12 +18,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from transom.core import rounding
-from transom.engine.measurement import aggregate_rows, hashed
+from transom.core.intervals import moment_of
+from transom.engine.arrow_metrics import arrow_metrics
 from transom.engine.staging import read_staged, require_system
+from transom.engine.task_sums import RowMeasures
 from transom.features.ingest.read_files import (
-    FILE,
     REJECTED,
-    RESULT,
+    RESULTS,
     FileReader,
     FileReadResult,
     FileReadTask,
@@ -35,14 +36,11 @@ from transom.formats.typed_columns import LARGEST_INTEGER, MAX_STEPS
 from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
 from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
-from transom.storage.digest import row_hash_sql
-from transom.storage.session import ONE_REDUCER, parallelism, settings, suited_to
-from transom.storage.store import Store, cast_to_table
-from transom.storage.tables import SPARK_TYPES, LakeError
+from transom.storage.session import parallelism, suited_to
+from transom.storage.store import Store
+from transom.storage.tables import SPARK_TYPES
 
 TABLES = ("events", "rejected")
-HOUR = "timestamp_micros(unix_micros(event_time) - pmod(unix_micros(event_time), 3600000000))"
-"""The hour of an event, as Spark SQL; `date_trunc` creates several objects for each row."""
 BYTES_OF_A_ROW = 10
 """A low estimate of the bytes of a line in a compressed file."""
 
@@ -52,8 +50,8 @@ class ParsedRows:
 
     Attributes:
         adopted: the data files that the run has begun to commit to `events`.
-        aggregates: the aggregates of the events of each parsed file whose data files are divided by hour, by
-            path and hour: `count`, `digest`, `bytes`, and the numbers of events that meet conditions.
+        aggregates: the aggregates of the events of each file that was measured, by path and hour: `count`,
+            `digest`, `bytes`, and the numbers of events that meet conditions, if Arrow can compute them.
     """
 
     def __init__(self, store: Store, stream: Stream) -> None:
@@ -87,53 +85,39 @@ class ParsedRows:
         # Recorded before anything is read, so that `discard` deletes the files of a failed task.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
-        spark, rows = self.store.spark, sum(task.file.size for task in tasks) // BYTES_OF_A_ROW
-        with suited_to(spark, rows), settings(spark, ONE_REDUCER):
-            return self._run(tasks, self._aggregated(tasks, folder, conditions))
+        with suited_to(self.store.spark, sum(task.file.size for task in tasks) // BYTES_OF_A_ROW):
+            return self._run(tasks, folder, self._measures(conditions))
 
-    def _aggregated(
-        self, tasks: Sequence[FileReadTask], folder: str, conditions: Mapping[str, str]
-    ) -> DataFrame:
-        """Return the aggregates of each file and hour, and the results of the files."""
+    def _measures(self, conditions: Mapping[str, str]) -> RowMeasures | None:
+        """Return what tasks measure of events; None if they have derived columns, which Spark computes."""
+        if self.stream.derived:
+            return None
+        table = Tables.of(self.stream).events
+        counts = {name: rows_where(condition) for name, condition in conditions.items()}
+        metrics = arrow_metrics(counts, table.arrow_schema(), table.columns)
+        return RowMeasures(table.digest_columns(), len(table.columns), metrics)
+
+    def _run(
+        self, tasks: Sequence[FileReadTask], folder: str, measures: RowMeasures | None
+    ) -> dict[str, FileReadResult]:
+        """Read the files, and keep the aggregates of those that are measured."""
         spark = self.store.spark
         number_of = {task.file.path: number for number, task in enumerate(tasks)}
         cores = parallelism(spark)
         shares = [[(number_of[task.file.path], task) for task in share] for share in divide(tasks, cores)]
         tables = {name: self.store.uri(name) for name in TABLES}
         threads = max(cores // len(shares), 1)
-        reader = FileReader(shares, self.stream.layout(), self.columns, tables, folder, MOST_HOURS, threads)
-        ddl = ", ".join(f"`{name}` {kind}" for name, kind in self.columns.items())
-        parsed = spark.range(0, len(shares), 1, len(shares)).mapInArrow(
-            reader, f"{ddl}, {FILE} int, {RESULT} binary"
-        )
-        table = Tables.of(self.stream).events
-        rows = with_derived(parsed, self.stream).withColumn("hour", F.expr(HOUR))
-        rows = cast_to_table(rows, table, F.col(FILE), F.col(RESULT))
-        with_hash = hashed(rows, row_hash_sql(rows.schema, table.digest_columns()), (FILE, RESULT))
-        counts = {name: rows_where(condition) for name, condition in conditions.items()}
-        # By result, too, which is null for an event: to aggregate a binary value, Spark sorts all rows.
-        return aggregate_rows(counts, with_hash, (FILE, "hour", RESULT))
-
-    def _run(self, tasks: Sequence[FileReadTask], aggregated: DataFrame) -> dict[str, FileReadResult]:
-        """Read the files, and keep the aggregates of those that are divided by hour."""
-        results: dict[str, FileReadResult] = {}
-        by_path: dict[str, dict[datetime, dict[str, Any]]] = {}
-        for row in aggregated.toArrow().to_pylist():
-            number, hour, result = row.pop(FILE), row.pop("hour"), row.pop(RESULT)
-            if result is None:
-                by_path.setdefault(tasks[number].file.path, {})[hour] = row
-            else:
-                results[tasks[-1 - number].file.path] = pickle.loads(result)
-        if lost := [task.file.path for task in tasks if task.file.path not in results]:
-            raise LakeError(f"{lost[0]}: the result of reading it was lost; run the interval again")
+        layout = self.stream.layout()
+        reader = FileReader(shares, layout, self.columns, tables, folder, measures, MOST_HOURS, threads)
+        read = spark.range(0, len(shares), 1, len(shares)).mapInArrow(reader, RESULTS).toArrow().to_pylist()
+        results = {tasks[row["file"]].file.path: pickle.loads(row["result"]) for row in read}
         for path, result in results.items():
-            of_hours = by_path.get(path, {})
             self.aggregates.pop(path, None)
-            if not all(file.hour for file in result.events):
-                continue
-            if sum(row["count"] for row in of_hours.values()) != sum(file.rows for file in result.events):
-                raise LakeError(f"{path}: tasks wrote other rows than they returned; run the interval again")
-            self.aggregates[path] = of_hours
+            if measures is not None and all(file.hour for file in result.events):
+                self.aggregates[path] = {
+                    moment_of(hour): measures.aggregates({name: [of] for name, of in sums.items()})
+                    for hour, sums in result.sums.items()
+                }
         return results
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:

@@ -20,11 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.core.intervals import HOUR_LENGTH
+from transom.engine.arrow_metrics import Sums
+from transom.engine.task_sums import RowMeasures, TaskSums
 from transom.features.ingest.file_records import ListedFile, source_id
 from transom.features.ingest.landing import open_file
 from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.formats.record_format import RecordFormat, Span
-from transom.storage.data_files import DataFile, DataFileWriter, hours_of
+from transom.storage.data_files import DataFile, DataFileWriter, hours_of, sort_by_hour
 from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
@@ -68,6 +71,8 @@ class FileReadResult:
         last_event: the time of the latest event.
         events: the data files of its events.
         rejected: the data files of its rejected lines.
+        sums: what was measured of its events, as of `TaskSums.by_hour`; empty if the reader measures nothing,
+            or if the data files are not divided by hour.
     """
 
     summary: FileSummary | None = None
@@ -77,6 +82,7 @@ class FileReadResult:
     last_event: datetime | None = None
     events: tuple[DataFile, ...] = ()
     rejected: tuple[DataFile, ...] = ()
+    sums: Mapping[int, Mapping[str, Sums]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -106,8 +112,8 @@ class _Unreadable(Exception):
     """A file cannot be read; errors of writing have another class."""
 
 
-FILE, RESULT = "__file", "__result"
-"""The columns that identify the file of a row, and its result. The only row with a result has no event."""
+RESULTS = "file int, result binary"
+"""The columns that a task returns: the number of each file, and its pickled result."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ class FileReader:
         columns: the columns of events as read, with their Spark types.
         tables: the absolute path or URI of the tables `events` and `rejected`.
         folder: the folder below each table for the data files of this run.
+        measures: what is measured of the events; None for nothing.
         most_hours: the maximum number of hours for which a file's events are divided into data files by hour.
         threads: the maximum number of threads for a file; at most the cores of the machine are used.
     """
@@ -129,47 +136,32 @@ class FileReader:
     columns: Mapping[str, str]
     tables: Mapping[str, str]
     folder: str
+    measures: RowMeasures | None
     most_hours: int
     threads: int
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows that a task returns."""
-        kinds = [(name, ARROW_TYPES[kind]) for name, kind in self.columns.items()]
-        return pa.schema([*kinds, (FILE, pa.int32()), (RESULT, pa.binary())])
-
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the files of some shares, and yield their events and results.
-
-        The result of a file has the number `-1 - number`. If its data files are not divided by hour, its
-        events are not yielded.
+        """Read the files of some shares, and yield their results.
 
         Args:
             batches: the numbers of the shares, in the only column.
         """
-        schema = self.schema
         for batch in batches:
             for share in batch.column(0).to_pylist():
                 for number, reading in self.shares[share]:
-                    for part in self.read(reading):
-                        if isinstance(part, FileReadResult):
-                            row = {FILE: -1 - number, RESULT: pickle.dumps(part)}
-                            yield pa.RecordBatch.from_pylist([row], schema)
-                        else:
-                            n = part.num_rows
-                            ends = [pa.repeat(pa.scalar(number, pa.int32()), n), pa.nulls(n, pa.binary())]
-                            yield pa.RecordBatch.from_arrays([*part.columns, *ends], schema=schema)
+                    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(self.read(reading))])]
+                    yield pa.RecordBatch.from_arrays(columns, ["file", "result"])
 
-    def read(self, reading: FileReadTask) -> Iterator[pa.RecordBatch | FileReadResult]:
-        """Yield the events of a file once it is read and while they are written, and then its result."""
+    def read(self, reading: FileReadTask) -> FileReadResult:
+        """Read a file, write its rows, and return the result."""
         try:
-            yield from self._read(reading)
+            return self._read(reading)
         except _Unreadable as unreadable:
             [error] = unreadable.args
             gone = isinstance(error, FileNotFoundError)
-            yield FileReadResult(unreadable=None if gone else str(error))
+            return FileReadResult(unreadable=None if gone else str(error))
 
-    def _read(self, reading: FileReadTask) -> Iterator[pa.RecordBatch | FileReadResult]:
+    def _read(self, reading: FileReadTask) -> FileReadResult:
         hours, bounds = [np.empty(0, dtype=np.int64)], []
         with _scratch() as event_file, _scratch() as rejected_file:
             events, rejected = _BatchBuffer(event_file), _BatchBuffer(rejected_file)
@@ -188,20 +180,25 @@ class FileReader:
             all_hours = np.unique(np.concatenate(hours))
             by_hour = len(all_hours) <= self.most_hours
             writer = self._writer("events", "event_time" if by_hour else None)
+            sums = TaskSums(self.measures) if by_hour and self.measures is not None else None
             for batch in _with(constant, events, self.columns):
-                writer.add(batch)
-                if by_hour:
-                    yield batch
+                if sums is None:
+                    writer.add(batch)
+                    continue
+                rows, of_rows, starts = sort_by_hour(batch, "event_time")
+                sums.add(_with_hour(rows), of_rows, starts)
+                writer.add(rows)
             of_rejected = self._writer("rejected")
             for batch in _with(constant, rejected, REJECTED):
                 of_rejected.add(batch)
-            yield FileReadResult(
+            return FileReadResult(
                 summary,
                 hours=all_hours,
                 first_event=min((bound["min"] for bound in bounds), default=None),
                 last_event=max((bound["max"] for bound in bounds), default=None),
                 events=tuple(writer.close()),
                 rejected=tuple(of_rejected.close()),
+                sums=sums.by_hour if sums is not None else {},
             )
 
     def _parsed(self, reading: FileReadTask) -> Iterator[Chunk | FileSummary]:
@@ -277,3 +274,10 @@ def _with(
             for field in schema
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _with_hour(events: pa.RecordBatch) -> pa.RecordBatch:
+    """Return events with their hour, which their data files do not contain."""
+    times = events.column("event_time")
+    hours = pa.array(hours_of(times) * HOUR_LENGTH).cast(times.type)
+    return events.append_column("hour", hours)

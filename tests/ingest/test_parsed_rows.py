@@ -1,20 +1,73 @@
-"""The results of the job that parses files. No Spark."""
+"""What the tasks that parse files measure of their events. No Spark."""
 
-from datetime import UTC, datetime
+from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from tests.support.stream_harness import WEB, line
+from transom.core.intervals import EPOCH, moment_of
+from transom.core.partitions import format_digest
 from transom.features.ingest.file_records import ListedFile
 from transom.features.ingest.parsed_rows import ParsedRows
-from transom.features.ingest.read_files import FileReadTask
-from transom.storage.tables import LakeError
+from transom.features.ingest.read_files import FileReader, FileReadResult, FileReadTask
+from transom.features.ingest.tables import Tables
+from transom.storage.driver_io import row_bytes
+from transom.storage.row_hashes import row_hashes
+from transom.stream import load
+
+LINES = [line(second, f"10.0.0.{second % 3}", status=200 + second % 2) for second in (5000, 10, 4000, 20, 30)]
+CONDITIONS = {"found": "coalesce(status < 201, false)", "strange": "regexp_like(client, '1$')"}
+MOST_HOURS = 2
 
 
-def test_lost_result_of_a_file_is_an_error() -> None:
-    """It must not be taken for a file that vanished."""
-    file = ListedFile("landing/a.log", 9, datetime(2015, 5, 17, tzinfo=UTC), {}, None)
-    aggregated = Mock()
-    aggregated.toArrow().to_pylist.return_value = []
-    with pytest.raises(LakeError, match=r"^landing/a\.log: the result of reading it was lost"):
-        ParsedRows(Mock(), Mock())._run([FileReadTask(file, "/landing/a.log")], aggregated)
+def read(folder: Path, lines: list[str], text: str = WEB) -> tuple[ParsedRows, FileReadResult]:
+    """Return the rows of a run, and the result of reading one file."""
+    (folder / "web.yaml").write_text(text)
+    log = folder / "access.log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    rows = ParsedRows(Mock(), load(folder / "web.yaml"))
+    tables = {name: str(folder / name) for name in ("events", "rejected")}
+    task = FileReadTask(ListedFile("access.log", log.stat().st_size, EPOCH, {}), str(log))
+    measures = rows._measures(CONDITIONS)
+    layout = rows.stream.layout()
+    reader = FileReader((), layout, rows.columns, tables, "read", measures, MOST_HOURS, 1)
+    return rows, reader.read(task)
+
+
+def test_events_are_measured_by_hour_as_they_are_written(tmp_path: Path) -> None:
+    rows, result = read(tmp_path, LINES)
+    table, measures = Tables.of(rows.stream).events, rows._measures(CONDITIONS)
+    assert measures is not None
+    assert [file.rows for file in result.events] == [3, 2]
+    for file in result.events:
+        assert file.hour is not None
+        events = pq.read_table(tmp_path / "events" / file.path)
+        hour = pa.repeat(pa.scalar(file.hour, pa.timestamp("us", "UTC")), file.rows)
+        (batch,) = (
+            events.append_column("hour", hour).select(list(table.columns)).combine_chunks().to_batches()
+        )
+        (sums,) = (sums for number, sums in result.sums.items() if moment_of(number) == file.hour)
+        assert measures.aggregates({name: [of] for name, of in sums.items()}) == {
+            "count": file.rows,
+            "digest": format_digest(file.rows, sum(row_hashes(batch, table.digest_columns()).tolist())),
+            "bytes": int(np.sum(row_bytes(batch, len(table.columns)))),
+            "found": sum(status < 201 for status in events["status"].to_pylist()),
+        }
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ([*LINES, line(20_000)], WEB),
+        (LINES, f"{WEB}columns: {{half: {{type: number, is: status / 2}}}}\n"),
+    ],
+    ids=["several hours in a file", "derived columns"],
+)
+def test_events_that_tasks_do_not_measure_have_no_sums(tmp_path: Path, lines: list[str], text: str) -> None:
+    _, result = read(tmp_path, lines, text)
+    assert sum(file.rows for file in result.events) == len(lines)
+    assert result.sums == {}

@@ -95,9 +95,8 @@ class MemoryRows(ParsedRows):
         self, tasks: Sequence[FileReadTask], conditions: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, FileReadResult]:
         tables = {name: name for name in ("events", "rejected")}
-        reader = _Reading((), self.stream.layout(), self.columns, tables, "", 500, 1, self.rows_by_path)
-        parts = ((task.file.path, part) for task in tasks for part in reader.read(task))
-        return {path: part for path, part in parts if isinstance(part, FileReadResult)}
+        reader = _Reading((), self.stream.layout(), self.columns, tables, "", None, 500, 1, self.rows_by_path)
+        return {task.file.path: reader.read(task) for task in tasks}
 
     def discard(self) -> None:
         pass

@@ -16,7 +16,6 @@ NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damag
 EMPTY_DIGEST = "0:0"
 DIGEST_VERSION = 2
 """The version of `transom.storage.digest`. Raise it if equal rows get other digests: hours become stale."""
-_DIGEST_END = f":v{DIGEST_VERSION}"
 MISSING_DIGEST = "unmade"
 """The digest of a required partition that is not computed yet; no computed digest equals it."""
 BITS = 128
@@ -105,7 +104,7 @@ class PartitionState:
     @property
     def digest_is_current(self) -> bool:
         """Whether its digest is defined as those of this code, so that it can be compared with them."""
-        return self.digest == EMPTY_DIGEST or self.digest.endswith(_DIGEST_END)
+        return self.digest == EMPTY_DIGEST or self.digest.endswith(f":v{DIGEST_VERSION}")
 
     @property
     def has_own_gap(self) -> bool:
@@ -160,7 +159,7 @@ def format_digest(count: int, total: int) -> str:
     >>> format_digest(2, -5), format_digest(0, 0)
     ('2:-5:v2', '0:0')
     """
-    return f"{count}:{total}{_DIGEST_END}" if count else EMPTY_DIGEST
+    return f"{count}:{total}:v{DIGEST_VERSION}" if count else EMPTY_DIGEST
 
 
 def merge_digests(digests: Iterable[str]) -> str:

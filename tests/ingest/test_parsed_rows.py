@@ -63,7 +63,7 @@ def test_events_are_measured_by_hour_as_they_are_written(tmp_path: Path) -> None
     ("lines", "text"),
     [
         ([*LINES, line(20_000)], WEB),
-        (LINES, f"{WEB}columns: {{half: {{type: number, is: status / 2}}}}\n"),
+        (LINES, f"{WEB}columns: {{half: {{type: number, resolution: '0.5', is: status / 2}}}}\n"),
     ],
     ids=["several hours in a file", "derived columns"],
 )

@@ -48,7 +48,7 @@ KEYS = {
 }  # fmt: skip
 """The unique key of each table."""
 STATUSES = ("writing", "published", *NOT_PUBLISHED)
-DIGEST = re.compile(r"\d+:-?\d+")
+DIGEST = re.compile(r"\d+:-?\d+(:v\d+)?")
 LOST_ROW = "the row of the ledger was damaged"
 """The reason of a partition whose row was lost."""
 Row = dict[str, Any]

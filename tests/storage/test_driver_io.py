@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.storage import driver_io as small
-from transom.storage import store, tables
+from transom.storage import listed_files, tables
 from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.store import Store, Write
 from transom.storage.tables import read_rows
@@ -98,7 +98,8 @@ def test_driver_and_spark_leave_the_same_lake(make_stream: Make, monkeypatch: py
         if lake == "most":
             # The hours are listed one by one, as scattered ones are.
             monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", 0)
-            monkeypatch.setattr(store, "MOST_LISTED_FILES", 0)
+            for limit in ("MOST_LISTED_FILES", "MOST_MAPPED_FILES"):
+                monkeypatch.setattr(listed_files, limit, 0)
         lakes[lake] = make_stream(lake=lake)
         for number in range(3):
             lakes[lake].land(number, [line(number * 3600 + i, f"10.0.0.{i % 5}") for i in range(30)])

@@ -27,7 +27,8 @@ from transom.ledger.stage import BlockTask, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted, sort_by_hour
 from transom.storage.filesystem import resolve_filesystem
-from transom.storage.store import Store, literal_path
+from transom.storage.listed_files import hour_of_file, literal_path
+from transom.storage.store import Store
 from transom.storage.tables import LakeError
 
 MOST_FILES = 4
@@ -181,9 +182,7 @@ class StagedOutput:
         }
         rows = read_staged(self.store, self.table.name, columns, files)
         if self._by_hour:
-            # A regular expression for each row takes as long as to read it.
-            number = F.substring_index(F.substring_index(PART, "-", -1), ".", 1).cast("bigint")
-            rows = rows.withColumn("hour", F.timestamp_seconds(number * 3600))
+            rows = rows.withColumn("hour", F.expr(hour_of_file(PART)))
         return rows.select(*(f"`{name}`" for name in self.table.columns))
 
     def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:

@@ -123,6 +123,8 @@ def write_settings(folder: Path, archive: Path | None) -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "4",
+        # To list files, Spark starts a task for each of them, up to this number.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         # Spark records the Python line that names a column, by four calls of Java, thousands of times a run.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Rows cached between two passes are dropped soon: not worth the work of compressing them.

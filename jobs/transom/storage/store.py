@@ -6,7 +6,6 @@ names, in one Delta commit. It is refused if a run with a later claim has writte
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,6 +35,7 @@ from transom.storage.column_stats import ColumnStats
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
 from transom.storage.fencing import Claim, RunSuperseded, last_token
+from transom.storage.listed_files import read_listed
 from transom.storage.session import frame_of
 from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
 from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
@@ -49,17 +49,6 @@ CONFLICTS = (
     CommitFailedError,
 )
 """The errors of Delta for a commit that conflicts with another one; they have no common base class."""
-
-MOST_LISTED_FILES = 64
-"""The maximum number of files that Spark is given by their paths."""
-
-FILE_NAME = re.compile(r"[\w.-]+")
-"""Names of data files that SQL can quote as they are."""
-
-
-def literal_path(path: str) -> str:
-    """Return a path as Spark's readers take it: they parse globs."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def in_hours(hours: Iterable[datetime]) -> Column:
@@ -354,21 +343,9 @@ class PinnedTables:
         """
         reader = self._at(table, version)
         paths = reader.paths(hours)
-        hour_of = {path.rpartition("/")[2]: hour for path, hour in paths.items()}
-        is_plain = len(hour_of) == len(paths) and all(map(FILE_NAME.fullmatch, hour_of))
-        if not is_plain or not 0 < len(paths) <= MOST_LISTED_FILES:
-            return self._load(table, version).where(in_hours(hours))
         schema = StructType.fromJson(json.loads(reader.table.schema().to_json()))
-        columns = StructType([field for field in schema if field.name != "hour"])
-        uri = self.store.uri(table)
-        rows = self.store.spark.read.schema(columns).parquet(
-            *(literal_path(f"{uri}/{path}") for path in paths)
-        )
-        hours_of_files = ", ".join(f"'{name}', {hour}" for name, hour in hour_of.items())
-        hour = f"timestamp_seconds(map({hours_of_files})[_metadata.file_name] * 3600)"
-        return rows.selectExpr(
-            *(f"{hour} AS hour" if name == "hour" else f"`{name}`" for name in schema.names)
-        )
+        listed = read_listed(self.store.spark, self.store.uri(table), schema, paths)
+        return self._load(table, version).where(in_hours(hours)) if listed is None else listed
 
     def _load(self, table: str, version: int) -> DataFrame:
         # Loaded once: Delta computes a snapshot for each reader of a version.

@@ -1,20 +1,23 @@
 """Which of the files that tasks have written a run publishes, and what remains of the others."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.core.partitions import PartitionKey
 from transom.engine import staging as spool
 from transom.engine.measurement import RunRows, aggregate_rows, hashed, measure
-from transom.engine.staging import MOST_FILES, StagedOutput
+from transom.engine.staging import MOST_FILES, StagedOutput, TaskWriter
+from transom.engine.task_sums import RowMeasures, TaskSums
 from transom.ledger.stage import BlockOutput, BlockTask, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.digest import row_hash_sql
@@ -171,14 +174,19 @@ def test_metrics_that_tasks_do_not_compute_are_computed_from_the_files(
     assert [measured[key]["total"] for key in keys] == [1, 3, None, 1, None, None]
 
 
-def test_few_rows_in_many_batches_are_written_together(
-    build_spool: Callable[..., StagedOutput], tmp_path: Path
+def test_few_rows_in_many_batches_are_measured_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def one_by_one(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in rows_of([[2, 1] * 50], batches):
-            yield from (batch.slice(place, 1) for place in range(len(batch)))
+    (rows,) = rows_of([[2, 1] * 50], [pa.record_batch({"id": [0]})])
+    task = BlockTask("a", Mock(), lambda batches: (rows.slice(place, 1) for place in range(len(rows))))
+    measured, add = [], TaskSums.add
 
-    store = build_spool().store
-    rows = StagedOutput(store, STEP, [BlockTask("a", store.spark.range(0, 1, 1, 1), one_by_one)], 2)
-    assert sorted(row["count"] for row in rows.aggregates) == [50, 50]
-    assert [pq.read_metadata(path).num_row_groups for path in tmp_path.rglob("*.parquet")] == [1, 1]
+    def counted(self: TaskSums, rows: pa.RecordBatch, *more: Any) -> None:
+        measured.append(len(rows))
+        add(self, rows, *more)
+
+    monkeypatch.setattr(TaskSums, "add", counted)
+    (report,) = TaskWriter(task, SCHEMA, str(tmp_path), "made", True, RowMeasures(["n"], 3, {}))([])
+    assert measured == [100]
+    _, _, _, sums = json.loads(report["report"][0].as_py())
+    assert [of_hour["__bytes"][1] for _, of_hour in sums] == [50, 50]

@@ -81,7 +81,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     clock.keep(ingest, "check_files", "reading and parsing, by Spark")
     clock.keep(PinnedTables, "_load", "tables' snapshots, by Delta")
     clock.keep(refresh, "plan", "what is stale")
-    clock.keep(refresh, "hash_rows", "queries put together")
+    clock.keep(refresh, "StagedOutput", "computing and writing, by Spark")
     clock.keep(refresh, "_writes", "queries put together")
     clock.keep(HourRows, "by_table", "queries put together")
     clock.keep(publisher, "measure", "computing and digests, by Spark")

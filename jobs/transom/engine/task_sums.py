@@ -15,12 +15,12 @@ from transom.storage.driver_io import row_bytes
 from transom.storage.row_hashes import row_hashes
 
 HASHES, BYTES = "__hash", "__bytes"
-"""Names of sums beside those of metrics."""
+"""Names of sums that belong to no metric."""
 
 
 @dataclass(frozen=True)
 class RowMeasures:
-    """What is measured of the rows of a block.
+    """The measures of the rows of a block.
 
     Attributes:
         hashed: the columns that the digest covers.

@@ -94,6 +94,6 @@ def _bits(values: pa.Array) -> Hashes:
         whole: Int64s = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return whole.view(np.uint64)
     numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
-    # One zero and one NaN, whatever their signs and bits are.
+    # One zero and one NaN, for any sign and bits.
     bits: Hashes = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
     return bits

@@ -87,6 +87,34 @@ def test_delimiters_of_several_characters_or_with_blanks(
     assert actual.times[0] == "2024-05-06T10:00:00.000"
 
 
+@pytest.mark.parametrize(
+    ("comma", "quote", "options"),
+    [
+        (",", '"', {"trim": True}),
+        (";", '"', {"delimiter": ";", "trim": True}),
+        (",", "'", {"quote": "'", "trim": True}),
+    ],
+)
+@pytest.mark.parametrize("header", [["at", "host", "n", "note"], []])
+def test_blank_after_a_comma_is_part_of_no_value(
+    tmp_path: Path, comma: str, quote: str, options: dict[str, Any], header: list[str]
+) -> None:
+    between = f"{comma} "
+    rows = [
+        [f"2024-05-06T10:00:{n:02}Z", f"{quote}h{n % 3}{quote}", f"{n}", f"{quote}a{between}b{quote}"]
+        for n in range(20)
+    ]
+    actual = drafted(tmp_path, [between.join(row) for row in [*([header] if header else []), *rows]], "a.csv")
+    assert dict(actual.stream.source.options).items() >= options.items()
+    assert (len(actual.events), actual.refused, actual.header_lines) == (20, [], len(header) > 0)
+    assert [*actual.events[4].values()][1:4] == ["h1", 4, f"a{between}b"]
+
+
+def test_blank_after_a_comma_in_quotes_is_part_of_the_value(tmp_path: Path) -> None:
+    actual = drafted(tmp_path, ["at,n,note", *(f'2024-05-06T10:00:{n:02}Z,{n}," a, b"' for n in range(20))])
+    assert (dict(actual.stream.source.options), actual.column("note")[1]) == ({}, " a, b")
+
+
 def test_two_signs_in_a_row_are_an_empty_value_where_one_sign_is_the_delimiter(tmp_path: Path) -> None:
     rows = [f"2024-05-06 10:00:{n:02}||{n}|a|" for n in range(40)]
     actual = drafted(tmp_path, ["at|host|n|user|note", *rows])
@@ -129,6 +157,30 @@ def test_header_line_is_found(
     assert actual.stream.columns["air_tc"].missing == ("NAN",)
     # A record number is not aggregated; rain is summed.
     assert actual.stream.aggregates["activity"].measures.keys() == {"n", "total_rain_tot"}
+
+
+@pytest.mark.parametrize(
+    ("above", "row", "options"),
+    [
+        # Forms of dates, and nothing in the columns of numbers.
+        (["Day;Clock;Temp", "dd.mm.yyyy;hh:mm;"], "06.05.2024;10:{n:02};{n}.5", {"skip": 2, "header": 1}),
+        # The only number below the names of columns is missing in all lines.
+        (['"TIME";"T"', '"TS";"C"', '"";"Avg"'], '"2024-05-06 10:{n:02}";"NAN"', {"skip": 3, "header": 1}),
+    ],
+)
+def test_line_without_a_time_below_the_names_is_no_record(
+    tmp_path: Path, above: list[str], row: str, options: dict[str, Any]
+) -> None:
+    actual = drafted(tmp_path, [*above, *(row.format(n=n) for n in range(20))], "a.csv")
+    assert actual.stream.source.options == {"delimiter": ";", **options}
+    assert (len(actual.events), actual.refused, actual.header_lines) == (20, [], len(above))
+    assert actual.times[1] == "2024-05-06T10:01:00.000"
+
+
+def test_records_with_missing_values_below_the_names_are_records(tmp_path: Path) -> None:
+    rows = [f"06.05.2024;10:{n:02};{n}.5" for n in range(20)]
+    actual = drafted(tmp_path, ["Day;Clock;Temp", "06.05.2024;09:59;", *rows], "a.csv")
+    assert (actual.column("temp")[:2], actual.header_lines) == ([None, 0.5], 1)
 
 
 FLOW = ["version account-id srcaddr dstport bytes start action"]

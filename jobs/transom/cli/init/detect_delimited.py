@@ -4,65 +4,32 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from transom.cli.init.delimited_tables import (
+    DELIMITERS,
+    MAX_LINES_ABOVE,
+    OF_BLANKS,
+    DelimitedTable,
+    tables_of,
+)
 from transom.cli.init.detect_json import CONN
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
-from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, NotRead, fields_of, mostly, read_lines
+from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, NotRead, fields_of, read_lines
 from transom.formats.delimited import FIELDS
-from transom.formats.record_format import BLANKS, EPOCHS, FieldType
+from transom.formats.record_format import EPOCHS, FieldType
 from transom.formats.separated import Separated
 
 ZEEK_TYPES: Mapping[str, FieldType] = {
     "time": "timestamp", "interval": "number", "double": "number", "count": "integer", "int": "integer",
     "port": "integer", "bool": "boolean",
 }  # fmt: skip
-CLOCK_COMMA = re.compile(r"(?<![0-9])[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}(?:[0-9]{3})?(?=[^0-9,\"])")
-"""A time of day with a decimal comma; this comma is no delimiter."""
 ONE_LINE = (
     "python3 -c \"import csv, sys; csv.writer(sys.stdout).writerows([' '.join(c.split()) for c in r] "
     'for r in csv.reader(sys.stdin{}))" < FILE > NEW'
 )
-DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)
-OF_BLANKS = DELIMITERS[-2:]
-"""Delimiters of blanks: exactly one, and any number."""
-SIGNS = re.compile(r"( ?)(\t|[|;:~^¦§]{1,3})(?![|;:~^¦§])")
-"""A possible delimiter of several characters, or with blanks around."""
-COMMENTS = ("#", "//", "%", "!")
-"""Prefixes of comment lines."""
-MAX_LINES_ABOVE = 50
-"""Maximum number of lines above the first record."""
 LONGEST_RECORD = 200
 """Maximum number of lines per record."""
-
-
-@dataclass(frozen=True)
-class DelimitedTable:
-    """Lines as rows of the same number of values.
-
-    Attributes:
-        trim: whether blanks around values are removed.
-        rows: the rows; lines with another number of values are omitted.
-        places: the line number of each row, from 1.
-        above: the number of lines before the first row that are no comments.
-        share: the share of rows among the lines after those, without comments.
-        comment: the prefix of comment lines; empty if there are none.
-        comments: the texts of comment lines by line number, from 1.
-    """
-
-    delimiter: str
-    trim: bool
-    rows: list[list[str]]
-    places: list[int]
-    above: int
-    share: float
-    comment: str
-    comments: dict[int, str]
-
-    def only_comments(self, start: int, stop: int) -> bool:
-        """Return whether all lines from `start` to `stop` (exclusive) are comments."""
-        return self.comments.keys() >= {*range(start, stop)}
 
 
 def zeek(lines: Sequence[str]) -> LogFormat | NearMiss:
@@ -99,10 +66,10 @@ def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
     Raises:
         NotRead: records span several lines.
     """
-    tables = _tables(lines)
+    tables = tables_of(lines)
     # Text rarely contains a tab by chance, or other signs with blanks around.
     candidates = [
-        table for table in tables if table.delimiter == "\t" or table.trim or not _is_prose(table.rows)
+        table for table in tables if table.delimiter == "\t" or table.is_spaced or not _is_prose(table.rows)
     ]
     read = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
     fitting = [(table, log) for table, log in read if _is_sure(table, log)]
@@ -118,47 +85,6 @@ def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
     for delimiter in DELIMITERS[:-2]:
         _refuse_long_records(lines, delimiter)
     return NearMiss(max((len(t.rows) for t in candidates if t.delimiter not in OF_BLANKS), default=0))
-
-
-def _tables(lines: Sequence[str]) -> list[DelimitedTable]:
-    """Return the table for each delimiter; of the two delimiters of blanks, only the better one."""
-    tables = {delimiter: _table_of(lines, delimiter) for delimiter in DELIMITERS}
-    tables |= _unusual_tables(lines)
-    if mostly(CLOCK_COMMA.search(line) is not None for line in lines):
-        tables[","] = None
-    single, several = (tables[blanks] for blanks in OF_BLANKS)
-    if single is not None and several is not None:
-        # Prefer any number of blanks, unless exactly one yields more rows, or the same.
-        empty = any(not any(column) for column in zip(*single.rows[1:], strict=True))
-        aligned = empty or (several.share >= single.share and several.rows != single.rows)
-        tables[OF_BLANKS[not aligned]] = None
-    return [table for table in tables.values() if table is not None]
-
-
-def _unusual_tables(lines: Sequence[str]) -> dict[str, DelimitedTable | None]:
-    """Return tables by delimiters of several characters, or with blanks around; None for a sign of those that
-    is no delimiter by itself."""
-    tables: dict[str, DelimitedTable | None] = {}
-    found = [{(sign[2], _has_blanks(sign)) for sign in SIGNS.finditer(line)} for line in lines]
-    alone = {sign for of_line in found for sign, _ in of_line}
-    for sign in sorted(alone - {":"}):
-        if trim := mostly((sign, True) in of_line for of_line in found):
-            # Some delimiters have a blank on one side only.
-            tried = [_table_of(lines, delimiter, trim=True) for delimiter in (f" {sign} ", sign)]
-        elif len(sign) > 1 and mostly((sign, False) in of_line for of_line in found):
-            tried = [_table_of(lines, sign)]
-        else:
-            continue
-        fitting = [table for table in tried if table is not None and table.share >= MIN_SHARE]
-        if fitting:
-            tables[f" {sign} " if trim else sign] = max(fitting, key=lambda table: len(table.rows))
-            tables |= dict.fromkeys(one for one in sign if one == sign or one not in alone)
-    return tables
-
-
-def _has_blanks(sign: re.Match[str]) -> bool:
-    """Return whether a sign has a blank on both sides; the end of a line counts as one."""
-    return sign[1] == " " and sign.string[sign.end(2) :][:1] in ("", " ")
 
 
 def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
@@ -182,8 +108,8 @@ def _is_sure(table: DelimitedTable, log: LogFormat) -> bool:
     If lines are above the table or blanks are the delimiter, it needs a header and a time; with an unusual
     delimiter one of them, and three columns if the delimiter has no blanks around.
     """
-    if table.trim or (len(table.delimiter) > 1 and table.delimiter not in OF_BLANKS):
-        wide = table.trim or len(table.rows[0]) > 2
+    if table.is_spaced or (len(table.delimiter) > 1 and table.delimiter not in OF_BLANKS):
+        wide = table.is_spaced or len(table.rows[0]) > 2
         return _head_of(table)[0] is not None or (wide and _has_time(log.fields))
     if table.delimiter not in OF_BLANKS and not table.above:
         return True
@@ -208,6 +134,7 @@ def _has_time(fields: Mapping[str, Sequence[str]]) -> bool:
 def _log(table: DelimitedTable) -> LogFormat:
     header, names_line, data_row, data_line = _head_of(table)
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
+    options |= {"quote": table.quote} if table.quote != '"' else {}
     options |= {"trim": True} if table.trim else {}
     options |= {"comment": table.comment} if table.comment else {}
     skip = {"skip": data_line - 1}
@@ -250,31 +177,6 @@ def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
     return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)
 
 
-def _table_of(lines: Sequence[str], delimiter: str, *, trim: bool = False) -> DelimitedTable | None:
-    """Return lines as a table; None if most of them have a single value."""
-    parts = Separated(delimiter, '"', trim=trim)
-    numbered = list(enumerate(lines, 1))
-    for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
-        marked = [(number, line) for number, line in numbered if comment and line.startswith(comment)]
-        comments = {number: line.removeprefix(comment).lstrip(" ") for number, line in marked}
-        if len(comments) > len(lines) / 2:
-            continue
-        read = {number: parts.split_line(line) for number, line in numbered if number not in comments}
-        widths = Counter(len(row) for row in read.values() if row is not None)
-        width = max(widths, key=lambda width: (widths[width], width), default=0)
-        if width < 2:
-            continue
-        rows = {number: row for number, row in read.items() if row is not None and len(row) == width}
-        places = list(rows)
-        below = (text for number, text in comments.items() if number > places[0])
-        above = sum(number < places[0] for number in read)
-        # Values may also begin with a comment's prefix.
-        if above <= MAX_LINES_ABOVE and all(len(parts.split_line(text) or ()) != width for text in below):
-            share = len(rows) / (len(read) - above)
-            return DelimitedTable(delimiter, trim, [*rows.values()], places, above, share, comment, comments)
-    return None
-
-
 def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
     """Find the header and the first record of a table.
 
@@ -287,10 +189,10 @@ def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
     rows, first = table.rows, table.places[0]
     typed_rows = rows[len(rows) // 2 :] if len(rows) > 3 else rows[1:]
     columns = ([row[index] for row in typed_rows if row[index]] for index in range(len(rows[0])))
-    kinds = [kind_of(column) if column else ColumnType("string") for column in columns]
+    kinds = [_kind_of_column(column) for column in columns]
     data = 0
     if any(kind.type != "string" for kind in kinds):
-        while data < min(len(rows) - 1, MAX_LINES_ABOVE) and _is_above(rows[data], kinds):
+        while data < min(len(rows) - 1, MAX_LINES_ABOVE) and _is_above(rows[data], kinds, data > 0):
             data += 1
     else:
         # `_unique` replaces missing and repeated names.
@@ -304,17 +206,29 @@ def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
         named = next((at for at in distinct if all(re.search(r"[^\W\d]", cell) for cell in rows[at])), 0)
         return rows[named], table.places[named], data, table.places[data % len(rows)]
     for number in sorted(table.comments, reverse=True):
-        names = Separated(table.delimiter, '"', trim=table.trim).split_line(table.comments[number]) or []
+        parts = Separated(table.delimiter, table.quote, trim=table.trim)
+        names = parts.split_line(table.comments[number]) or []
         if number < first and len(names) == len(rows[0]) and _is_header(names, rows):
             return names, number, 0, first
     return None, 0, 0, first
 
 
-def _is_above(row: Sequence[str], kinds: Sequence[ColumnType]) -> bool:
-    """Return whether a row has values in columns with a type, and none of them is of this type."""
-    cells = ((cell, kind) for cell, kind in zip(row, kinds, strict=True) if kind.type != "string")
+def _kind_of_column(column: Sequence[str]) -> ColumnType:
+    """Return the type of a column. Texts of one form without letters, such as dates, are times."""
+    kind = kind_of(column) if column else ColumnType("string")
+    forms = {skeleton(text) for text in column}
+    if kind.type == "string" and len(forms) == 1 and re.fullmatch("1([^1x]+1)+", form := forms.pop()):
+        return ColumnType("timestamp", form=form)
+    return kind
+
+
+def _is_above(row: Sequence[str], kinds: Sequence[ColumnType], below_another: bool) -> bool:
+    """Return whether a row has values in columns with a type, and none of them is of this type. Below another
+    such row, one without any time suffices."""
+    cells = [(cell, kind) for cell, kind in zip(row, kinds, strict=True) if kind.type != "string"]
     typed = [_is_of(kind, cell) for cell, kind in cells if cell and cell not in NOTHING]
-    return bool(typed) and not any(typed)
+    times = [cell for cell, kind in cells if kind.type == "timestamp"]
+    return not any(typed) and (bool(typed) or (below_another and bool(times) and not any(times)))
 
 
 def _is_of(kind: ColumnType, cell: str) -> bool:
@@ -322,7 +236,7 @@ def _is_of(kind: ColumnType, cell: str) -> bool:
         return NUMBER.fullmatch(cell) is not None or re.fullmatch(r"[-+]?[0-9.,]+", cell) is not None
     if kind.type == "boolean":
         return cell in TRUTH
-    return times_of([cell]) is not None or skeleton(cell) == skeleton("2024-05-01 10:00:00")
+    return times_of([cell]) is not None or skeleton(cell) in (skeleton("2024-05-01 10:00:00"), kind.form)
 
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

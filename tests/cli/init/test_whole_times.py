@@ -52,6 +52,12 @@ __all__ = ["home"]
         ("06.05.24 at 10:00:{n:02} PM R02", "2024-05-06T22:00:00"),
         ("2024-05-06 10.00.{n:02} PM R02", "2024-05-06T22:00:00"),
         ("2024-05-06 10:00:{n:02} pm starting the server", "2024-05-06T22:00:00"),
+        ("May 06 10:00:{n:02} UTC 2024 R02", "2024-05-06T10:00:00"),
+        ("Mon May 06 10:00:{n:02}.000123 CEST 2024 R02", "2024-05-06T08:00:00.000"),
+        ("202405061000{n:02}123 R02", "2024-05-06T10:00:00.123"),
+        ("[06-May-2024 10:00:{n:02} Europe/Berlin] R02", "2024-05-06T08:00:00"),
+        ("2024-05-06 10:00:{n:02} America/New_York R02", "2024-05-06T14:00:00"),
+        ("2024-05-06 10:00:{n:02} (+0200) R02", "2024-05-06T08:00:00"),
     ],
 )
 def test_full_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
@@ -102,6 +108,30 @@ def test_zone_next_to_the_time_belongs_to_it(
     assert yaml.safe_load(actual.text)["time"] == {"column": column, **declared}
     assert (actual.times[0], actual.refused) == (f"2024-04-19T{first}.000", [])
     assert ("which zone these are in" in actual.text) == ("format" not in declared)
+
+
+@pytest.mark.parametrize("end", [" Europe/Berlin", " [Europe/Berlin]"])
+def test_zone_at_the_end_of_a_time_belongs_to_it(tmp_path: Path, end: str) -> None:
+    lines = [json.dumps({"at": f"2024-05-06T10:00:{n:02}{end}", "n": n}) for n in range(20)]
+    lines[19] = lines[19].replace("Berlin", "Lisbon")
+    actual = drafted(tmp_path, lines)
+    assert yaml.safe_load(actual.text)["time"] == {
+        "column": "at", "format": f"%Y-%m-%dT%H:%M:%S{end}", "zone": "Europe/Berlin"
+    }  # fmt: skip
+    assert (actual.times[0], [reason for reason, _ in actual.refused]) == (
+        "2024-05-06T08:00:00.000",
+        ["bad_time"],
+    )
+    assert "lines with another zone than Europe/Berlin are rejected" in actual.text
+
+
+@pytest.mark.parametrize(
+    ("form", "odd"),
+    [("2024 May 06 10:00:{n:02} CET: x", True), ("2024 Jan 06 10:00:{n:02} CET: x", False)],
+)
+def test_letters_of_winter_in_summer_are_a_question(tmp_path: Path, form: str, odd: bool) -> None:
+    text = drafted(tmp_path, [f"{form.format(n=n)} {n}" for n in range(20)]).text
+    assert ("?: the clocks of Europe/Berlin do not show CET at these times" in text) == odd
 
 
 def test_line_of_another_zone_is_rejected_and_not_misread(tmp_path: Path) -> None:

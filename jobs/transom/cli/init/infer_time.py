@@ -19,7 +19,7 @@ from transom.cli.init.infer_types import (
 )
 from transom.cli.init.log_format import LogFormat, mostly
 from transom.formats.record_format import EPOCHS
-from transom.formats.times import LETTERS
+from transom.formats.times import LETTERS, one_instant
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
 DAYS = ("date", "day")
@@ -34,9 +34,11 @@ ZONE_NAMES = (
 """Names of fields with a zone."""
 OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
 HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
+AROUND_ZONE = "()[]<>:,;"
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_QUESTION = "?: which zone these are in, such as Europe/Berlin"
 LETTERS_QUESTION = "?: other zones than {} have such letters, too"
+CLOCK_QUESTION = "?: the clocks of {} do not show {} at these times; set the zone whose clocks do"
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _several(log: LogFormat, fields: Sequence[str]) -> InferredTime | None:
 
 def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
     """Return a time with the field of its offset or zone; unchanged if there is none."""
-    if "zone" not in when.declared or LETTERS in str(when.declared.get("format")).split():
+    if when.declared.get("zone") != "UTC" or LETTERS in str(when.declared.get("format")).split():
         return when
     zoned = [field for field in log.fields if field not in when.fields and _is_zone(log, field, when.fields)]
     for field in zoned:
@@ -142,7 +144,9 @@ def _is_zone(log: LogFormat, field: str, times: Sequence[str]) -> bool:
 
 
 def _zone_of(text: str) -> str | None:
-    """Return the IANA zone of a name, of letters, or of an offset of whole hours; None if there is none."""
+    """Return the IANA zone of a name, of letters, or of an offset of whole hours, with any signs around it;
+    None if there is none."""
+    text = text.strip(AROUND_ZONE)
     if text in ZONES:
         return ZONES[text]
     hours = HOURS.fullmatch(text)
@@ -161,7 +165,16 @@ def _in_one_zone(log: LogFormat, when: InferredTime, field: str) -> InferredTime
         return None
     fields = [*when.fields, field]
     note = f"{_example(_texts(log, fields))}; lines with another {field} than {text} are rejected"
+    letters = text.strip(AROUND_ZONE)
+    if letters in ZONES and zone != "UTC" and not _shows(log, when.fields, letters, f"{form} {LETTERS}"):
+        note += f"; {CLOCK_QUESTION.format(zone, letters)}"
     return InferredTime(tuple(fields), {"column": fields, "format": f"{form} {text}", "zone": zone}, note)
+
+
+def _shows(log: LogFormat, fields: Sequence[str], letters: str, form: str) -> bool:
+    """Return whether the clocks of a zone with these letters show them at most times."""
+    texts = _texts(log, fields)[:MAX_TEXTS]
+    return mostly(one_instant(f"{text} {letters}", form, ZONES[letters])[1] is None for text in texts)
 
 
 def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
@@ -239,7 +252,9 @@ def _declared(
     remarks = [f"{_example(_texts(log, fields))}{source}"]
     if kind.local:
         declared["zone"] = kind.zone
-        if LETTERS not in kind.form.split():
+        if kind.named:
+            remarks.append(f"lines with another zone than {kind.zone} are rejected")
+        elif LETTERS not in kind.form.split():
             remarks += [] if log.utc else [ZONE_QUESTION]
         elif kind.zone != "UTC":
             remarks.append(LETTERS_QUESTION.format(kind.zone))

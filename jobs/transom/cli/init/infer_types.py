@@ -10,6 +10,7 @@ from functools import cache
 from itertools import product
 from math import floor, log10
 from typing import Literal
+from zoneinfo import available_timezones
 
 from transom.cli.init.log_format import MIN_SHARE, mostly
 from transom.formats.record_format import EPOCHS, FieldType
@@ -22,6 +23,8 @@ NOTHING = (
 """Texts that mean no value."""
 SENTINELS = (-99, -999, -9999, -99999)
 """Numbers that mean no value if no other number is near."""
+ZONED = re.compile(r"(?P<time>.*[0-9])(?P<rest> ?[(\[]?(?P<zone>[A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]+)+)[)\]]?)")
+"""A text that ends with the name of a zone."""
 Lacks = Literal["year", "date"]
 TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
 DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
@@ -74,7 +77,9 @@ FORMS = (
     *_combine(_TIMES, (" ", ", "), [date for date in _DATES if date != "%y%m%d"], ("", " %z")),
     "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y",
     "%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y", "%a %b %d %I:%M:%S %p %Y",
-    "%a %b %d %I:%M:%S %p %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f",
+    "%a %b %d %I:%M:%S %p %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f", "%Y%m%d%H%M%S%f",
+    "%a %b %d %H:%M:%S.%f %Z %Y",
+    *_combine(["%b %d "], ["%H:%M:%S", "%H:%M:%S.%f"], [" %Z %Y", " %z %Y"]),
 )  # fmt: skip
 """Formats of times in logs, besides ISO 8601 and seconds since the epoch."""
 _LETTERS = {
@@ -107,7 +112,8 @@ class ColumnType:
         resolution: the step of a number's decimals.
         form: the format of a time in a stream file.
         local: whether a time has no zone, or only its letters.
-        zone: the zone of a local time, if its letters determine one.
+        zone: the zone of a local time, if its letters determine one, or its texts end with its name.
+        named: whether the texts end with the zone's name, which is part of the format.
         otherwise: another format that matches all times; the user has to decide.
         comma: the step of the decimals of numbers with a decimal comma.
         thousands: whether the comma in numbers is either a decimal one or a thousands separator.
@@ -120,6 +126,7 @@ class ColumnType:
     form: str = ""
     local: bool = False
     zone: str = "UTC"
+    named: bool = False
     otherwise: str | None = None
     comma: str | None = None
     thousands: bool = False
@@ -206,7 +213,22 @@ def times_of(values: Sequence[str]) -> ColumnType | None:
     number = len(reasons) - reasons.count("bad_time")
     if number >= min_count:
         return ColumnType("timestamp", form="iso", local="no_zone" in reasons, share=number / len(values))
-    return written_times_of(values)
+    return written_times_of(values) or _times_with_zone_of(values)
+
+
+def _times_with_zone_of(values: Sequence[str]) -> ColumnType | None:
+    """Return the type of local times that end with a zone's name, such as 2024-05-06 10:00 Europe/Berlin."""
+    found = [match for match in map(ZONED.fullmatch, values) if match is not None]
+    ends = Counter(match["zone"] for match in found).most_common(1)
+    if not ends or ends[0][1] < MIN_SHARE * len(values) or ends[0][0] not in available_timezones():
+        return None
+    zone = ends[0][0]
+    rest, *others = {match["rest"] for match in found if match["zone"] == zone}
+    kind = written_times_of([match["time"] for match in found if match["zone"] == zone])
+    if others or kind is None or not kind.local or "%Z" in kind.form:
+        return None
+    share = kind.share * ends[0][1] / len(values)
+    return replace(kind, form=f"{kind.form}{rest}", zone=zone, named=True, share=share)
 
 
 def written_times_of(values: Sequence[str]) -> ColumnType | None:

@@ -117,6 +117,7 @@ LAYOUTS = {
     "kv commas": RecordFormat(
         "kv", COLUMNS[1:4], ENDS, {"separator": ",", "assign": ":", "quote": "'"}, keep_rest=True
     ),
+    "kv several": RecordFormat("kv", COLUMNS[:4], ENDS, {"separator": " \t'\x1d"}, keep_rest=True),
     "kv lead": RecordFormat("kv", COLUMNS, EPOCH, {"lead": ["ts", "client"]}),
     "kv lead commas": RecordFormat(
         "kv", COLUMNS[1:4], EPOCH, {"separator": ",", "lead": ["x", "ts"]}, keep_rest=True

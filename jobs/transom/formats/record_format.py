@@ -123,9 +123,10 @@ class RecordFormat:
             `variant` ("combined", which accepts both; or "common"). zeek: `variant` ("auto", by the first
             line that is not empty; or "tsv", "json"). json: `records` (none; the path, ending in [], of the
             list of records in a line, through lists in lists). regex: `pattern` (required; with named
-            groups). kv: `separator` (blanks and tabs), `assign` ("="), `quote` ('"'), `lead` (none; the names
-            of a line's first words). syscalls: `lead` (none; the names of the words before the call). json,
-            csv, regex and kv: `embedded` (none; the mapping of an `EmbeddedFormat`).
+            groups). kv: `separator` (blanks and tabs; each character separates), `assign` ("="), `quote`
+            ('"'), `lead` (none; the names of a line's first words). syscalls: `lead` (none; the names of the
+            words before the call). json, csv, regex and kv: `embedded` (none; the mapping of an
+            `EmbeddedFormat`).
         fields: the declared columns, in order, without captures of the path.
         time: the source of event times.
         keep_rest: whether the other fields of a record go to the column `rest`.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import permutations
 from typing import Any
 
 from transom.formats.json.record_paths import RECORDS
@@ -62,6 +63,16 @@ _ASCII: Rule = (
     "one ASCII character, and no backslash",
     lambda value: _is_character(value) and (" " <= value < "\x7f" or value == "\t") and value != "\\",
 )
+GROUP = "\x1d"
+"""The character before the second group of a line's pairs, in audit logs with names for numbers."""
+_SEPARATORS: Rule = (
+    "1 to 10 different ASCII characters, and no backslash",
+    lambda value: (
+        isinstance(value, str)
+        and 1 <= len(value) == len(set(value)) <= 10
+        and all(sign == GROUP or _ASCII[1](sign) for sign in value)
+    ),
+)
 _RECORDS: Rule = ("the path of a list, such as Records[]", lambda v: _is_text(v) and RECORDS.fullmatch(v))
 _PATTERN: Rule = ("a regular expression with named groups", lambda value: isinstance(value, str))
 _NAMES: Rule = ("a list of different names", _are_names)
@@ -95,7 +106,7 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
     "json": {"records": _RECORDS, "embedded": _EMBEDDED},
     "regex": {"pattern": _PATTERN, "comment": _COMMENT, "embedded": _EMBEDDED},
     "kv": {
-        "separator": _ASCII,
+        "separator": _SEPARATORS,
         "assign": _ASCII,
         "quote": _ASCII,
         "lead": _NAMES,
@@ -169,13 +180,13 @@ def _together(format: str, options: Mapping[str, Any]) -> Iterator[Issue]:
         elif delimiter == BLANKS and quote in (" ", "\t"):
             rule = f"must be another character than those that {BLANKS} are; got {quote!r}"
             yield Issue("options.quote", rule)
-        else:
+        elif delimiter != BLANKS:
             yield from _different_signs({"delimiter": ",", "quote": '"'}, options)
 
 
 def _different_signs(defaults: Mapping[str, str], options: Mapping[str, Any]) -> Iterator[Issue]:
     signs = {name: options.get(name, default) for name, default in defaults.items()}
-    if len(set(signs.values())) < len(signs):
+    if any(one in other for one, other in permutations(signs.values(), 2)):
         got = ", ".join(f"{name} {sign!r}" for name, sign in signs.items())
         yield Issue("options", f"must be different characters; got {got}")
 

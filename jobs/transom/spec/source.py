@@ -97,10 +97,11 @@ class Source(Model):
     removed), quote, header (true: the first line names the columns; a number: that line does; false: none
     does; w3c), names (of the columns, with header false), skip (the number of lines before the records).
     json: records (the path of a list, such as Records[], also through lists in lists). regex: pattern (with
-    named groups). kv: separator, assign, quote, lead (the names of a line's first words). syscalls: lead (the
-    names of the words before the call). csv, regex, kv: comment (the beginning of lines that are no records).
-    json, csv, regex, kv: embedded (a text field that is itself a record: its field, its format json, regex or
-    kv, and the options of that; its fields are then field.name)."""
+    named groups). kv: separator (each of its characters separates), assign, quote, lead (the names of a
+    line's first words). syscalls: lead (the names of the words before the call). csv, regex, kv: comment (the
+    beginning of lines that are no records). json, csv, regex, kv: embedded (a text field that is itself a
+    record: its field, its format json, regex or kv, and the options of that; its fields are then field.name).
+    """
     event_time_range: EventTimeRange = EventTimeRange()
     """The event times that a file may contain, relative to the period in its name."""
     arrival_delay: Duration = timedelta(minutes=10)

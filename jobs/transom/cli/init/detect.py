@@ -10,6 +10,7 @@ from transom.cli.init.detect_plain import apache, cef, error_log, own_form, stra
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.log_format import MIN_SHARE, SAMPLE_LINES, LogFormat, NearMiss
 from transom.cli.init.render_yaml import comment, scalar
+from transom.cli.init.time_inside import with_time_inside
 
 FORMS: Mapping[str, Callable[[Sequence[str]], LogFormat | NearMiss]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "a container's log": container, "CEF": cef,
@@ -42,10 +43,12 @@ def recognise(lines: Sequence[str]) -> LogFormat:
         detected = form(lines)
         if isinstance(detected, NearMiss):
             near[name] = detected
-        elif detected.preset or detected.format not in EMBEDDING or "embedded" in detected.options:
+        elif detected.preset or "embedded" in detected.options:
             return detected
+        elif detected.format in EMBEDDING:
+            return with_time_inside(with_json(detected, detected.fields))
         else:
-            return with_json(detected, detected.fields)
+            return with_time_inside(detected) if detected.format == "json" else detected
     name, miss = max(near.items(), key=lambda entry: entry[1].lines)
     nearest = f"{name}, {miss.lines} of {len(lines)} lines" if miss.lines else "none takes a line"
     why = f", but {miss.why}" if miss.why and miss.lines >= MIN_SHARE * len(lines) else ""

@@ -7,23 +7,22 @@ from itertools import product
 
 from transom.cli.init.infer_regex import guess, name_of
 from transom.cli.init.infer_types import partial_times_of, times_of
-from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, mostly, read_lines, read_pairs
+from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, read_pairs
+from transom.cli.init.time_inside import has_time, with_time_inside
+from transom.spec.format_options import GROUP
 
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
 """A pair with single quotes around its value."""
 LABELLED = re.compile(r"[A-Za-z_][\w.-]*:[^\t]*(?:\t[A-Za-z_][\w.-]*:[^\t]*)+")
+NEXT_PAIR = re.compile(r"(?<=[^\s,;|])([\s,;|]+)[^\s,;|=]+=")
+PART = re.compile(r"(?:.*\s)?(?P<name>[^\s=]+)=(?P<text>.*)")
+BETWEEN = (",", ";", "|")
+"""Signs between pairs whose values may have blanks."""
+INNER_PAIRS = re.compile(r"='[^\s'=]+=[^']*'")
+"""A value in single quotes that has pairs of its own, as in audit logs."""
 MAX_WORDS = 8
 """Maximum number of leading words of a line that are checked."""
-TIMES = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?",
-    r"[0-9]{10}(?:\.[0-9]{1,9})?",
-    r"[0-9]{13}",
-)
-"""Patterns of times inside other text."""
-SERIAL = r":(?P<serial>[0-9]+)\):?"
-"""The text after the time in an audit log: the event's number; an event may have several lines."""
-SAMPLE_VALUES = 200
 _PARTS = {
     "date": "date", "time": "time", "%b": "month", "%d": "day", "%a": "weekday", "%a,": "weekday",
     "%Y": "year", "%z": "offset", "%Z": "zone",
@@ -33,40 +32,61 @@ _PARTS = {
 
 def pairs(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect lines of mostly pairs. Words before the pairs become fields if all lines have them."""
-    single = sum(line.count("='") for line in lines) > sum(line.count('="') for line in lines)
+    singles = sum(line.count("='") - len(INNER_PAIRS.findall(line)) for line in lines)
+    single = singles > sum(line.count('="') for line in lines)
     quote, pair = ("'", SINGLE) if single else ('"', PAIR)
-    rows = [pair.findall(line) for line in lines]
+    bare = [re.sub(rf"={quote}(?:[^{quote}\\]|\\.)*{quote}", _without_signs, line) for line in lines]
+    between = _between(bare)
+    rows = [_in_parts(line, between) if between else pair.findall(line) for line in bare]
+    # An assign, a blank, and the sign between pairs.
+    signs = 3 if between else 2
     matched = sum(
-        len(row) >= 3 and sum(len(name) + len(text) + 2 for name, text in row) > 0.6 * len(line)
+        len(row) >= 3 and sum(len(name) + len(text) + signs for name, text in row) > 0.6 * len(line)
         for row, line in zip(rows, lines, strict=True)
     )
     if matched < MIN_SHARE * len(lines):
         return NearMiss(matched)
-    texts = [text for row in rows for _, text in row[:-1]]
-    ends = Counter(text[-1:] for text in texts)
-    between = next((sign for sign in ",;|" if ends[sign] > MIN_SHARE * len(texts)), "")
-    options: dict[str, object] = {"separator": between} if between else {}
+    separators = between or _further_separators(bare)
+    options: dict[str, object] = {"separator": separators} if separators else {}
     options |= {"quote": quote} if single else {}
     fields = read_pairs(lines, options)
     lead_words = [_lead_words(line, between, pair) for line in lines]
     time, lead = _lead(lead_words, fields)
     if time:
-        rows = [words for words in lead_words if len(words) >= len(lead)]
-        leading = {name: [words[index] for words in rows] for index, name in enumerate(lead)}
-        has_more = any(len(words) > len(lead) for words in rows)
+        heads = [words for words in lead_words if len(words) >= len(lead)]
+        leading = {name: [words[index] for words in heads] for index, name in enumerate(lead)}
+        has_more = any(len(words) > len(lead) for words in heads)
         notes = ("words between those of `lead` and the pairs are skipped",) if has_more else ()
         options["lead"] = lead
         return LogFormat("kv", leading | fields, {}, options, notes=notes, time=tuple(time))
-    if not any(times_of(texts) or partial_times_of(texts) for texts in fields.values() if texts):
-        inside = _time_inside(fields)
-        if inside is not None:
-            field, pattern, parts = inside
-            options["embedded"] = {"field": field, "format": "regex", "pattern": pattern}
-            note = f"{field} is taken apart by a pattern"
-            return LogFormat("kv", fields | parts, {}, options, notes=(note,))
-        if guess(lines)[1]:
-            return NearMiss(matched, "the time before the pairs is not a separate word")
-    return LogFormat("kv", fields, {}, options)
+    log = with_time_inside(LogFormat("kv", fields, {}, options))
+    if not has_time(log.fields) and guess(lines)[1]:
+        return NearMiss(matched, "the time before the pairs is not a separate word")
+    return log
+
+
+def _without_signs(quoted: re.Match[str]) -> str:
+    """Return a quoted value of the same length without signs."""
+    return f"={'x' * (len(quoted[0]) - 1)}"
+
+
+def _between(lines: Sequence[str]) -> str:
+    """Return the sign before almost every pair but the first of a line; empty if there is none."""
+    before = [sign.strip() for line in lines for sign in NEXT_PAIR.findall(line)]
+    return next((sign for sign in BETWEEN if before.count(sign) > MIN_SHARE * len(before)), "")
+
+
+def _in_parts(line: str, between: str) -> list[tuple[str, str]]:
+    """Return the pairs of a line by the sign between them."""
+    parts = (PART.fullmatch(part.strip()) for part in line.split(between))
+    return [(part["name"], part["text"]) for part in parts if part is not None]
+
+
+def _further_separators(lines: Sequence[str]) -> str:
+    """Return the separators of an audit log, which may have pairs inside of a value, and a second group of
+    pairs; empty for another log."""
+    present = {"'": any(map(INNER_PAIRS.search, lines)), GROUP: any(GROUP in line for line in lines)}
+    return "".join([" \t", *(sign for sign in present if present[sign])]) if any(present.values()) else ""
 
 
 def labelled(lines: Sequence[str]) -> LogFormat | NearMiss:
@@ -138,33 +158,3 @@ def _count_alike(rows: Sequence[Sequence[str]]) -> int:
         if all(text.endswith(":") for text in texts):
             return at + 1
     return len(rows[0])
-
-
-def _time_inside(fields: Mapping[str, Sequence[str]]) -> tuple[str, str, dict[str, list[str]]] | None:
-    """Find a field whose values contain a time, as in `msg=audit(1681160198.534:3901):`.
-
-    Returns:
-        The field, a pattern for its values, and the resulting fields; None if no field has a time at the same
-        place in most values.
-    """
-    for (field, texts), time in product(fields.items(), TIMES):
-        pattern = _pattern_around(texts[:SAMPLE_VALUES], time)
-        if pattern is not None:
-            groups, matched, _ = read_lines(texts, "regex", {"pattern": pattern})
-            if matched >= MIN_SHARE * len(texts) and times_of(groups["time"]) is not None:
-                return field, pattern, {f"{field}.{name}": values for name, values in groups.items()}
-    return None
-
-
-def _pattern_around(texts: Sequence[str], time: str) -> str | None:
-    """Return a pattern for values with the same text before a time; None if most differ."""
-    form = re.compile(rf"(?<![0-9.]){time}(?![0-9])")
-    matches = [match for match in map(form.search, texts) if match is not None]
-    if not matches or len(matches) < MIN_SHARE * len(texts):
-        return None
-    ((start, number),) = Counter(match.string[: match.start()] for match in matches).most_common(1)
-    if number < MIN_SHARE * len(texts):
-        return None
-    tails = [match.string[match.end() :] for match in matches]
-    serial = mostly(re.fullmatch(SERIAL, text) is not None for text in tails)
-    return f"{re.escape(start)}(?P<time>{time}){SERIAL if serial else '.*' if any(tails) else ''}"

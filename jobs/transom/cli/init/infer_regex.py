@@ -14,8 +14,11 @@ from transom.cli.init.log_format import MIN_SHARE
 
 _TOKEN = re.compile(
     r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=[,;]?(?:\s|$)|\[)'
-    r'|(?<=["\]])(?P<sign>[,;:|/)\]]+)|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)'
+    r"|(?P<own>[A-Za-z_][\w.-]*=)?'(?P<single>[^']*)'(?=[,;:]?(?:\s|$))"
+    r"|(?<=[\"\]'])(?P<sign>[,;:|/)\]]+)|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)"
 )
+FORMS = ("quoted", "bracket", "single", "sign", "word")
+"""The forms of parts; `single` is a text in single quotes."""
 MESSAGE = "message"
 COMBINED_FIELDS = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
 """The first fields of a web server's log; others may follow."""
@@ -103,9 +106,10 @@ def tokens(line: str) -> list[Token]:
     """Return the parts of a line."""
     parts: list[Token] = []
     for match in _TOKEN.finditer(line):
-        form = next(name for name in ("quoted", "bracket", "sign", "word") if match[name] is not None)
+        form = next(name for name in FORMS if match[name] is not None)
         glued = bool(parts) and not line[match.start() - 1].isspace()
-        parts.append(Token(form, (match["name"] or match["label"] or "")[:-1], glued, match[form]))
+        label = match["name"] or match["own"] or match["label"] or ""
+        parts.append(Token(form, label[:-1], glued, match[form]))
     return parts
 
 
@@ -335,6 +339,8 @@ def _expression(form: str, label: str, name: str, words: str, dashes: bool, padd
         return f"{prefix}(?P<{name}>{words})"
     if form == "quoted":
         inside = f'{prefix}"(?P<{name}>{QUOTED}"'
+    elif form == "single":
+        inside = f"{prefix}'(?P<{name}>[^']*)'"
     else:
         inside = prefix + (rf"\[(?P<{name}>[^\] ]*) *\]" if padded else rf"\[(?P<{name}>[^\]]*)\]")
     return f"(?:{inside}|-)" if dashes else inside

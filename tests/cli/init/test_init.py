@@ -317,6 +317,9 @@ def test_type_of_a_column_is_inferred(values: list[str], kind: ColumnType) -> No
         (["l/access.log", "l/access.log.1"], "l/access.log*"),
         (["x/20240501/20240501_1030.json"], "x/%Y%m%d/%Y%m%d_%H*.json"),
         (["l/2024-05-01/a.2024-05-01.log"], "l/%Y-%m-%d/a.%Y-%m-%d.log"),
+        (["nf.202405280605", "nf.202405280610"], "nf.%Y%m%d%H*"),
+        (["l/a-2024052806.log", "l/a-2024052807.log"], "l/a-%Y%m%d%H.log"),
+        (["a.20240528079999.log", "a.20240528089999.log"], "a.202405280*9999.log"),
         (["100%/{x}.log"], "100%%/*x*.log"),
         (["d/2024-05-06/web1.10.log", "d/2024-05-06/web2.11.log"], "d/%Y-%m-%d/{host}.%H.log"),
         (

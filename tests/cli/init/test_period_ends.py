@@ -53,6 +53,8 @@ def ends(length: timedelta, form: str, many: int, shift: timedelta = timedelta(0
         (timedelta(minutes=5), "%Y/%m/%d/lb_%Y%m%dT%H%MZ_x.log", "%Y/%m/%d/lb_%Y%m%dT%H%M*.log", "5 minutes"),
         (timedelta(minutes=20), "lb.%Y-%m-%d_%H-%M.log", "lb.%Y-%m-%d_%H-%M.log", "20 minutes"),
         (timedelta(minutes=5), "lb.%Y-%m-%dT%H:%M:%S.log", "lb.%Y-%m-%dT%H:%M*.log", "5 minutes"),
+        (timedelta(minutes=5), "lb.%Y%m%d%H%M", "lb.%Y%m%d%H%M", "5 minutes"),
+        (timedelta(minutes=5), "lb-%Y%m%d%H%M%S.log", "lb-%Y%m%d%H%M*.log", "5 minutes"),
         (timedelta(hours=1), "%Y-%m-%d/lb.%H.log", "%Y-%m-%d/lb.%H.log", "1 hour"),
         (timedelta(hours=6), "%Y-%m-%d/lb.%H00.log", "%Y-%m-%d/lb.%H%M.log", "6 hours"),
     ],

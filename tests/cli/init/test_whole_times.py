@@ -58,6 +58,7 @@ __all__ = ["home"]
         ("[06-May-2024 10:00:{n:02} Europe/Berlin] R02", "2024-05-06T08:00:00"),
         ("2024-05-06 10:00:{n:02} America/New_York R02", "2024-05-06T14:00:00"),
         ("2024-05-06 10:00:{n:02} (+0200) R02", "2024-05-06T08:00:00"),
+        ("2024 05 06 10 00 {n:02} R02", "2024-05-06T10:00:00"),
     ],
 )
 def test_full_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
@@ -65,6 +66,30 @@ def test_full_time_in_each_line_is_found(tmp_path: Path, before: str, first: str
     actual = drafted(tmp_path, lines)
     assert (actual.times[0][: len(first)], len(actual.events), actual.refused) == (first, 20, [])
     assert "lines" not in yaml.safe_load(actual.text)["time"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        (
+            ["#YY  MM DD hh mm WDIR", "#yr  mo dy hr mn degT", "2024 05 06 10 {n:02} {n:4}"],
+            ["yr", "mo", "dy", "hr", "mn"],
+        ),
+        (
+            ["Station,Year,Month,Day,Hour,Min,Sec,v", "x,2024,5,6,10,{n},0,{n}"],
+            ["Year", "Month", "Day", "Hour", "Min", "Sec"],
+        ),
+    ],
+)
+def test_parts_of_a_time_in_columns_are_joined(tmp_path: Path, lines: list[str], columns: list[str]) -> None:
+    *head, row = lines
+    actual = drafted(tmp_path, [*head, *(row.format(n=n) for n in range(20))])
+    assert yaml.safe_load(actual.text)["time"]["column"] == columns
+    assert (actual.times[1], actual.refused, actual.header_lines) == (
+        "2024-05-06T10:01:00.000",
+        [],
+        len(head),
+    )
 
 
 def test_ambiguous_date_is_reported(tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ def _is_sure(table: DelimitedTable, log: LogFormat) -> bool:
     if _head_of(table)[0] is None or len(table.rows) < 3 or len(table.rows[0]) < 3 - bool(table.above):
         return False
     # A date counts: its time of day may be in another column.
-    days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
+    days = [[f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts]
+    # So do the parts of a time in columns of their own.
+    days.append([" ".join(row[:5]) for row in table.rows[:200]])
     return _has_time(log.fields) or any(times_of(day) is not None for day in days)
 
 

@@ -178,9 +178,16 @@ def _shows(log: LogFormat, fields: Sequence[str], letters: str, form: str) -> bo
 
 
 def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
-    """Return a date and a time of day in two fields of any name, and AM or PM in a third."""
+    """Return a date and a time of day in two fields of any name, and AM or PM in a third; or the fields of a
+    year, a month, a day, an hour, a minute, and perhaps a second."""
     unread: InferredTime | None = None
     order = list(log.fields)
+    initials = "".join(name[:1].lower() for name in order)
+    for parts in ("ymdhms", "ymdhm"):
+        at = initials.find(parts)
+        inferred = _several(log, order[at : at + len(parts)]) if at >= 0 else None
+        if inferred is not None:
+            return inferred
     plain = [name for name, kind in kinds.items() if kind.type in ("string", "integer")]
     days = [name for name in plain if times_of([f"{text} 00:00:00" for text in log.fields[name][:MAX_TEXTS]])]
     days.sort(key=lambda field: rank(identifier(field), DAYS))

@@ -78,7 +78,7 @@ FORMS = (
     "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y",
     "%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y", "%a %b %d %I:%M:%S %p %Y",
     "%a %b %d %I:%M:%S %p %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f", "%Y%m%d%H%M%S%f",
-    "%a %b %d %H:%M:%S.%f %Z %Y",
+    "%a %b %d %H:%M:%S.%f %Z %Y", "%Y %m %d %H %M", "%Y %m %d %H %M %S",
     *_combine(["%b %d "], ["%H:%M:%S", "%H:%M:%S.%f"], [" %Z %Y", " %z %Y"]),
 )  # fmt: skip
 """Formats of times in logs, besides ISO 8601 and seconds since the epoch."""

@@ -111,6 +111,12 @@ KNOWN = {
         ("n < x", True),
         ("n < -1", False),
         ("abs(n) < 1", True),
+        ("coalesce(n, 0) = 0", False),
+        ("coalesce(n, 0) >= 1", True),
+        ("coalesce(codes, 0) < 1", True),
+        ("coalesce(codes, 0) < 0", False),
+        ("coalesce(h, 'a') is null", False),
+        ("coalesce(h, k) is null", True),
     ],
 )
 def test_impossible_bounds_of_columns_are_reported(text: str, holds: bool) -> None:
@@ -215,9 +221,11 @@ def test_impossible_condition_of_fills_is_reported() -> None:
 
 
 LITERALS = {
-    "n": st.sampled_from(["0", "1", "2", "3", "1.5", "-1", "n", "m", "x", "m - 1", "n + m", "-n"]),
-    "x": st.sampled_from(["0", "1", "2.5", "-1.5", "n", "x", "y", "-x"]),
-    "k": st.sampled_from(["'a'", "'b'", "k", "h"]),
+    "n": st.sampled_from(
+        ["0", "1", "2", "3", "1.5", "-1", "n", "m", "x", "m - 1", "n + m", "-n", "coalesce(n, 0)"]
+    ),
+    "x": st.sampled_from(["0", "1", "2.5", "-1.5", "n", "x", "y", "-x", "coalesce(x, y, -2.5)"]),
+    "k": st.sampled_from(["'a'", "'b'", "k", "h", "coalesce(h, k)", "coalesce(h, 'c')"]),
 }
 
 

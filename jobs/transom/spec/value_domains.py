@@ -232,6 +232,12 @@ def _value(node: Any, domains: Domains) -> Domain:
                 return Domain()
             low, high = (right.low, right.high) if node.key == "add" else (-right.high, -right.low)
             return Domain(left.low + low, left.high + high, whole=True)
+        case "coalesce":
+            values = [_value(part, domains) for part in (node.this, *node.expressions)]
+            # What follows a value that is never null does not count.
+            return reduce(
+                lambda one, other: replace(one, null=False).joined(other) if one.null else one, values
+            )
         case "length":
             return Domain(low=0, whole=True)
     return Domain()

@@ -151,6 +151,25 @@ def test_zone_at_the_end_of_a_time_belongs_to_it(tmp_path: Path, end: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("name", "zone", "first"),
+    [
+        ('"Date Time, GMT+02:00"', "Etc/GMT-2", "08:00:00"),
+        ("Timestamp (UTC)", "UTC", "10:00:00"),
+        ("time_utc", "UTC", "10:00:00"),
+        ('"Date Time, GMT+05:30"', None, "10:00:00"),
+        ("outcome", None, "10:00:00"),
+    ],
+)
+def test_zone_in_the_name_of_a_time_is_its_zone(
+    tmp_path: Path, name: str, zone: str | None, first: str
+) -> None:
+    actual = drafted(tmp_path, [f"{name},n", *(f"2024-05-06 10:00:{n:02},{n}" for n in range(20))], "a.csv")
+    assert actual.times[0] == f"2024-05-06T{first}.000"
+    assert yaml.safe_load(actual.text)["time"]["zone"] == (zone or "UTC")
+    assert ("which zone these are in" in actual.text) == (zone is None)
+
+
+@pytest.mark.parametrize(
     ("form", "odd"),
     [("2024 May 06 10:00:{n:02} CET: x", True), ("2024 Jan 06 10:00:{n:02} CET: x", False)],
 )

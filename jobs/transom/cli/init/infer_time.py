@@ -34,6 +34,9 @@ ZONE_NAMES = (
 """Names of fields with a zone."""
 OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
 HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
+ZONE_IN_NAME = re.compile(
+    r"(?<![a-z])(?:utc|gmt)(?:[+-][0-9]{1,2}(?::?00)?(?![0-9:])|(?![a-z0-9+-]))", re.IGNORECASE
+)
 AROUND_ZONE = "()[]<>:,;"
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_QUESTION = "?: which zone these are in, such as Europe/Berlin"
@@ -130,6 +133,17 @@ def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
             few = ", ".join(zones[:3]) + (", ..." if len(zones) > 3 else "")
             question = f"?: {field} has the zone of each, {few}, and only one can be declared"
             return replace(when, note=when.note.replace(ZONE_QUESTION, question))
+    return _in_zone_of_name(when)
+
+
+def _in_zone_of_name(when: InferredTime) -> InferredTime:
+    """Return a time in the zone that the name of its field has; unchanged if there is none."""
+    for field in when.fields:
+        match = ZONE_IN_NAME.search(field)
+        zone = None if match is None else _zone_of(match[0].upper())
+        if zone is not None:
+            note = when.note.replace(ZONE_QUESTION, f"in {zone}, as the name says")
+            return replace(when, declared={**when.declared, "zone": zone}, note=note)
     return when
 
 

@@ -11,6 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.promise.test_promise import assert_equal
 from tests.support.stream_harness import StreamHarness, hour, line
+from transom.app.pipeline import run_stages
+from transom.core.intervals import Interval
 from transom.storage.tables import LakeError
 from transom.views.explain_hour import HourExplanation
 
@@ -49,6 +51,7 @@ LOG = {
     2: [line(7200 + 5, status=404), line(7200 + 900)],
     3: [line(3 * 3600 + 5, "10.0.0.2", status=500)],
 }
+WAITS = r"^fills.other.source: it waits for the stream copy, of which no run"
 Row = tuple[int, str, float | None, int]
 EARLY: list[Row] = [
     (-600, "10.0.0.1", 0.26, 1), (0, "10.0.0.1", 1.5, 13), (630, "10.0.0.1", float("nan"), 2),
@@ -261,7 +264,19 @@ def test_unreadable_hour_of_a_table_does_not_count_as_empty(
 
 def test_stream_that_never_ran_is_refused(make_stream: Make) -> None:
     web = make_stream(STREAM.format(name="web") + FRAMES + ELSEWHERE)
-    with pytest.raises(
-        LakeError, match=r"^fills.other.source: it waits for the stream copy, of which no run"
-    ):
+    with pytest.raises(LakeError, match=WAITS):
         web.stage("fills", 0, 1)
+
+
+def test_stages_before_a_waiting_one_are_published(make_stream: Make) -> None:
+    """The job raises what its script ends with, with exit code 1."""
+    web = make_stream(STREAM.format(name="web") + FRAMES + ELSEWHERE)
+    land_hours(web)
+    with pytest.raises(LakeError, match=WAITS):
+        run_stages(
+            web.spark, web.stream, Interval(hour(0), hour(4)), lake=str(Path(web.root).parent), command=""
+        )
+    published = {(node.stage, entry.status) for node, entry in web.ledger.snapshot().items()}
+    assert published == {("ingest", "published"), ("frames", "published")}
+    assert len(web.rows_of("events")) == sum(map(len, LOG.values()))
+    assert {row["state"] for row in web.rows_of("frames")} >= {"final"}

@@ -18,6 +18,7 @@ from transom.cli.adhoc_files import (
 from transom.cli.arguments import NoEventsError, UsageError
 from transom.core.intervals import HOUR, Interval
 from transom.core.path_pattern import PathPattern
+from transom.features.ingest.hour_states import Periods
 from transom.features.ingest.landing import list_files
 from transom.stream import parse
 
@@ -203,6 +204,23 @@ def test_texts_name_files_as_given(tmp_path: Path) -> None:
     landed = link_into_landing(DATA, stream, files, tmp_path / "try", covered, covered.end)
     text = "quarantined: landing/try/2-other.log: junk, landing/try/1-other.log: junk"
     assert landed.named(text) == f"quarantined: {tmp_path}/b/other.log: junk, {tmp_path}/a/other.log: junk"
+
+
+def test_texts_name_missing_files_as_declared(tmp_path: Path) -> None:
+    """Not by the pattern of the links."""
+    source = {"path": "lb/{zone}/%Y-%m-%d/x_%H%M*.log", "covers": "20 minutes", "name_time": "end"}
+    data = {"name": "web", "preset": "apache/combined", "source": source}
+    stream = parse(data)
+    file = scan_file(stream, log(tmp_path / "lb/a/2015-05-17/x_1020_1.log", 10))
+    covered = interval_of([file])
+    landed = link_into_landing(data, stream, [file], tmp_path / "try", covered, covered.end)
+    periods = Periods.of(landed.stream)
+    assert periods is not None
+    assert landed.named(periods.words(day(10) + timedelta(minutes=40))) == (
+        "no file of 2015-05-17T10:40:00 to 11:00:00: lb/{zone}/2015-05-17/x_1100*.log"
+    )
+    # Of another form than the links.
+    assert landed.named("s3://landing/x*, landing/web/*") == "s3://landing/x*, landing/web/*"
 
 
 @pytest.mark.parametrize(

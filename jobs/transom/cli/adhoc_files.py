@@ -1,5 +1,6 @@
 """Scan files of any name, and link them into a landing folder of a stream."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ FOLDERS: Mapping[Unit, str] = {
     "year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H",
     "minute": "%Y-%m-%dT%H-%M", "second": "%Y-%m-%dT%H-%M-%S",
 }  # fmt: skip
+LANDED = re.compile(r"landing/[^\s,;]*\*")
+"""A pattern of links in the landing folder: files that are missing there."""
 EXAMPLES = 3
 """Maximum number of examples per kind."""
 REFUSED = "rejected_share"
@@ -239,19 +242,28 @@ class TryStream:
 
     Attributes:
         notes: messages about what is not tried.
+        pattern: the declared pattern of the files.
         paths: the files by their paths in the landing folder.
     """
 
     stream: Stream
     notes: tuple[str, ...]
+    pattern: PathPattern
     paths: Mapping[str, ScannedFile] = field(default_factory=dict)
 
     def named(self, text: str) -> str:
-        """Replace landing paths in a text by the paths of the user's files."""
+        """Replace landing paths in a text by the paths of the user's files, and those of missing files by the
+        names that they should have."""
         for landed, file in self.paths.items():
             for shown in (str, escape_control_chars):
                 text = text.replace(shown(landed), shown(str(file.path)))
-        return text
+        return LANDED.sub(self._as_declared, text)
+
+    def _as_declared(self, path: re.Match[str]) -> str:
+        match = self.stream.source.pattern.match(path[0])
+        if match is None or match.start is None:
+            return path[0]
+        return self.pattern.format_hour_path(match.start)
 
 
 def link_into_landing(
@@ -333,7 +345,7 @@ def link_into_landing(
         link.symlink_to(file.path.absolute())
         landed[str(link)] = file
     paths = {str(Path(link).relative_to(folder)): file for link, file in landed.items()}
-    return TryStream(tried, (*notes, *first_remarks(twice)), paths)
+    return TryStream(tried, (*notes, *first_remarks(twice)), pattern, paths)
 
 
 def _outside(file: ScannedFile, only: Interval) -> str:

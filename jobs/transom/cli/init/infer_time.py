@@ -142,7 +142,7 @@ def _in_zone_of_name(when: InferredTime) -> InferredTime:
         match = ZONE_IN_NAME.search(field)
         zone = None if match is None else _zone_of(match[0].upper())
         if zone is not None:
-            note = when.note.replace(ZONE_QUESTION, f"in {zone}, as the name says")
+            note = when.note.replace(ZONE_QUESTION, f"in {zone}, by its name")
             return replace(when, declared={**when.declared, "zone": zone}, note=note)
     return when
 

@@ -1,9 +1,11 @@
 """The order of stages in one application. Each stage is a function of the tests, without Spark."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError
-from time import sleep
+from threading import Barrier, BrokenBarrierError, Timer
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -181,7 +183,10 @@ def test_damage_that_is_already_marked_is_an_error(
     assert started.count("patterns") == 1
 
 
-def test_after_an_error_no_further_stage_begins(run: Callable[..., Any], stream: Stream) -> None:
+def test_after_an_error_no_further_stage_begins_and_each_error_is_reported(
+    run: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is raised, and the other one is in the log."""
     started: list[str] = []
     meeting = Barrier(2, timeout=60)
 
@@ -197,6 +202,49 @@ def test_after_an_error_no_further_stage_begins(run: Callable[..., Any], stream:
     assert sorted(started) == ["aggregates", "ingest", "patterns"]
     (note,) = raised.value.__notes__
     assert f"in stage {raised.value}" in note
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    other = {"patterns", "aggregates"} - {str(raised.value)}
+    assert record.getMessage() == f"{other.pop()} of web failed, too"
+    assert f"ValueError: {record.getMessage().split()[0]}" in caplog.text
+
+
+def test_interrupt_cancels_the_jobs_of_running_stages_and_ends_soon(
+    run: Callable[..., Any], spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also a job that a stage begins after its first one was cancelled."""
+    cancelled: list[str] = []
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        if name == "ingest":
+            return PASSED
+        for _ in range(2):
+            interrupt = Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+            if name == "patterns" and not cancelled:
+                interrupt.start()
+            # It takes hours.
+            with pytest.raises(Exception, match="cancelled"):
+                session_of(session).range(0, 10**13, 1, 1).selectExpr("sum(id % 7)").collect()
+            cancelled.append(name)
+        raise ValueError("cancelled")
+
+    start = monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(stage, spark)
+    assert monotonic() - start < 60
+    assert sorted(cancelled) == ["aggregates", "aggregates", "patterns", "patterns"]
+    assert "interrupted: the Spark jobs of the running stages are cancelled" in caplog.text
+    # Nothing else of the session is changed.
+    assert spark.range(3).count() == 3
+
+
+def test_interrupt_without_a_session_ends_after_the_running_stages(run: Callable[..., Any]) -> None:
+    def stage(name: str, session: AnySession) -> GateResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        sleep(0.1)
+        return PASSED
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stage)
 
 
 def test_the_second_session_has_the_required_settings_and_others_of_its_own(

@@ -8,8 +8,9 @@ same as those of separate applications.
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of
 from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream
-from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
+from transom.storage.session_on_demand import AnySession, SessionOnDemand, cancel_jobs, session_of
 from transom.storage.tables import one_line_message
 
 LOG = logging.getLogger(__name__)
@@ -139,7 +140,8 @@ def run_stages(
     done: dict[str, _Attempt] = {}
     running: dict[Future[_Attempt], tuple[str, tuple[AnySession, Ledger]]] = {}
     waiting = list(stages)
-    with ThreadPoolExecutor(len(free)) as pool:
+    errors: list[BaseException] = []
+    with ThreadPoolExecutor(len(free)) as pool, _cancelling(spark, running):
         while waiting or running:
             for stage in list(waiting):
                 upstream = stream.upstream_stage(stage)
@@ -161,11 +163,17 @@ def run_stages(
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 stage, own = running.pop(future)
                 free.append(own)
-                try:
+                if (error := future.exception()) is None:
                     done[stage] = future.result()
-                except Exception as error:
-                    error.add_note(f"in stage {stage} of {stream.name}, {interval}")
-                    raise
+                    continue
+                error.add_note(f"in stage {stage} of {stream.name}, {interval}")
+                # The other stage ends first: it may be about to publish.
+                waiting.clear()
+                if errors:
+                    LOG.error("%s of %s failed, too", stage, stream.name, exc_info=error)
+                errors.append(error)
+    if errors:
+        raise errors[0]
     for gate in dict.fromkeys(one.closed_by for one in done.values()):
         skipped = [stage for stage in stages if done[stage].closed_by == gate and stage != gate]
         if gate and skipped:
@@ -173,6 +181,23 @@ def run_stages(
     if failures := [damage for stage in stages if (damage := done[stage].damage)]:
         raise DamagedInputsError("\n".join(failures))
     return [result for stage in stages if (result := done[stage].result)]
+
+
+@contextmanager
+def _cancelling(spark: AnySession, running: Collection[Future[_Attempt]]) -> Iterator[None]:
+    """Within the context, an interrupt from the keyboard cancels the Spark jobs of the running stages.
+
+    Under spark-submit, it ends Java, and all jobs with it.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        LOG.warning("interrupted: the Spark jobs of the running stages are cancelled")
+        while True:
+            # A stage may begin another job before it notices.
+            cancel_jobs(spark)
+            if not wait(running, timeout=1).not_done:
+                raise
 
 
 def _attempt(

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from transom.core.locations import spark_server
+
 
 class SessionOnDemand:
     """A session that is created when it is first needed.
@@ -35,6 +37,11 @@ class SessionOnDemand:
                 self.seconds = time.monotonic() - start
             return self._session
 
+    @property
+    def existing(self) -> SparkSession | None:
+        """The session, if it exists."""
+        return self._session
+
     def stop(self) -> None:
         """Stop the session if it exists."""
         if self._session is not None:
@@ -47,3 +54,14 @@ AnySession = SparkSession | SessionOnDemand
 def session_of(spark: AnySession) -> SparkSession:
     """Return a session; create it if it is on demand and does not exist."""
     return spark.get() if isinstance(spark, SessionOnDemand) else spark
+
+
+def cancel_jobs(spark: AnySession) -> None:
+    """Cancel all running jobs of a session's application; none if the session does not exist."""
+    existing = spark.existing if isinstance(spark, SessionOnDemand) else spark
+    if existing is None:
+        return
+    if spark_server() is None:
+        existing.sparkContext.cancelAllJobs()
+    else:
+        existing.interruptAll()

@@ -9,11 +9,21 @@ import pytest
 
 from tests.support.alert_lake import EVERYTHING, START
 from tests.support.ledger_factories import at
-from transom.alerts.comparison import THE_PAGE, Recipient, due, gone, grouped, key_of, silenced
+from transom.alerts.comparison import (
+    THE_PAGE,
+    Recipient,
+    due,
+    gone,
+    grouped,
+    key_of,
+    old_before,
+    silenced,
+)
 from transom.alerts.delivery import GONE, MAX_TEXT, Delivery, content_hash
 from transom.alerts.message import MAX_REASON, MAX_TITLE, message_of
+from transom.alerts.silences import is_silent
 from transom.core.intervals import UNKNOWN_HOUR
-from transom.findings.from_ledger import Finding
+from transom.findings.from_ledger import Finding, Severity
 from transom.spec.notify import RecipientSpec, SilenceSpec
 
 EPISODE = Finding(
@@ -83,6 +93,28 @@ def test_new_finding_is_raised_and_again_after_its_withdrawal() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("muted", "ongoing", "is_silent", "severity", "expected"),
+    [
+        (True, True, False, "low", ["raised"]),
+        (True, True, True, "low", []),
+        (True, False, False, "low", []),
+        # The recipient takes findings of low severity alone.
+        (True, True, False, "high", []),
+        (False, True, False, "high", ["updated"]),
+        (False, True, True, "low", []),
+    ],
+)
+def test_finding_whose_message_was_silenced_is_sent_if_it_goes_on_without_a_silence(
+    muted: bool, ongoing: bool, is_silent: bool, severity: Severity, expected: list[str]
+) -> None:
+    finding = replace(EPISODE, ongoing=ongoing, severity=severity)
+    before = row(finding, status="silenced", muted=muted)
+    low = Recipient("ops", frozenset(["low"]))
+    result = list(due(low, [finding], {"a": before}, row, lambda delivery: is_silent))
+    assert [(of.state, of.sequence, of.muted) for of in result] == [(state, 2, False) for state in expected]
+
+
 def test_cause_of_a_finding_from_the_ledger_ends() -> None:
     assert gone(row(QUARANTINED), "why", "run", START).state == "ended"
 
@@ -121,7 +153,8 @@ def test_recipient_gets_every_later_message_about_a_finding_that_it_knows() -> N
 )
 def test_silence_matches_by_all_its_fields_until_its_day_begins(fields: Any, matches: bool) -> None:
     silence = SilenceSpec.model_validate({"who": "o", "why": "r", "until": "2026-11-28", **fields})
-    assert (silenced(row(), [silence], START).status == "silenced") == matches
+    assert is_silent(row(), [silence], START) == matches
+    assert (silenced(row(), matches).status == "silenced") == matches
 
 
 def names(rows: list[Delivery]) -> list[list[str]]:
@@ -140,7 +173,7 @@ def test_findings_of_a_key_share_a_message_of_their_state() -> None:
         row(finding_id="e", key=None),
         row(finding_id="f", key=None),
     ]
-    assert names(grouped(EVERYTHING, rows, at(2))) == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
+    assert names(grouped(EVERYTHING, rows, at(0))) == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
 
 
 def test_old_findings_are_one_summary_and_files_without_an_hour_are_not_old() -> None:
@@ -151,19 +184,20 @@ def test_old_findings_are_one_summary_and_files_without_an_hour_are_not_old() ->
         row(finding_id="c", end_time=at(60)),
         unknown,
     ]
-    result = grouped(EVERYTHING, rows, at(52))
+    result = grouped(EVERYTHING, rows, old_before(EVERYTHING, at(52)))
     assert names(result) == [["a", "b"], ["c", "u"]]
     assert [of.summary for of in result] == [True, True, False, False]
     # Forty-eight hours before the last one.
-    assert not any(of.summary for of in grouped(EVERYTHING, rows, at(50)))
-    assert not any(of.summary for of in grouped(EVERYTHING, rows, None))
+    assert not any(of.summary for of in grouped(EVERYTHING, rows, old_before(EVERYTHING, at(50))))
+    assert not any(of.summary for of in grouped(EVERYTHING, rows, old_before(EVERYTHING, None)))
+    assert old_before(THE_PAGE, at(52)) is None
 
 
 def test_too_many_messages_are_one_summary() -> None:
     rows = [row(finding_id=str(number), key=str(number)) for number in range(21)]
-    assert len(names(grouped(EVERYTHING, rows, at(2)))) == 1
-    assert len(names(grouped(EVERYTHING, rows[:20], at(2)))) == 20
-    assert len(names(grouped(THE_PAGE, rows, at(2)))) == 21
+    assert len(names(grouped(EVERYTHING, rows, at(0)))) == 1
+    assert len(names(grouped(EVERYTHING, rows[:20], at(0)))) == 20
+    assert len(names(grouped(THE_PAGE, rows, None))) == 21
 
 
 def test_key_of_a_message_depends_on_what_it_says_and_not_on_order_or_time() -> None:

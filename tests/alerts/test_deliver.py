@@ -1,12 +1,9 @@
 """Messages about findings, in the real tables: each once, after kills, late files and silences."""
 
-from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from tests.support.alert_lake import (
@@ -18,9 +15,8 @@ from tests.support.alert_lake import (
 )
 from transom.alerts import store
 from transom.alerts.comparison import THE_PAGE, Recipient
-from transom.alerts.deliver import BUDGET, LEASE
+from transom.alerts.deliver import LEASE
 from transom.alerts.store import deliveries
-from transom.findings.store import to_arrow
 
 
 def test_each_finding_is_sent_once_whatever_runs(lake: AlertLake) -> None:
@@ -31,23 +27,6 @@ def test_each_finding_is_sent_once_whatever_runs(lake: AlertLake) -> None:
     (message,) = receiver.messages
     assert (message["state"], message["severity"], message["number"]) == ("raised", "low", 1)
     assert message["text"].startswith("raised: low episode: web: busy of 10.0.0.1")
-
-
-def test_after_a_message_that_failed_the_others_are_tried_once(lake: AlertLake) -> None:
-    lake.landing |= {f"h{hour}": (hour, 12) for hour in (10, 12)}
-    lake.run(range(14))
-    # Each finding has a message of its own.
-    rows = to_arrow(replace(finding, key=finding.finding_id) for finding in lake.findings())
-    write_deltalake(lake.ledger.open("findings"), rows, mode="overwrite")
-    calls, pauses = [], list[float]()
-
-    def refuse(message: Any) -> None:
-        calls.append(message)
-        raise ConnectionError("refused")
-
-    result = lake.courier("one", pause=pauses.append).deliver(EVERYTHING, refuse)
-    assert (result.pending, len(calls)) == (3, 5)
-    assert pauses == [1.0, 3.0]
 
 
 def test_episode_that_continues_is_no_news_until_it_ends(lake: AlertLake) -> None:
@@ -128,73 +107,6 @@ def test_message_of_another_run_is_neither_taken_nor_overtaken(lake: AlertLake) 
     assert [state for state, _ in receiver.rows] == ["raised", "withdrawn"]
 
 
-def test_receiver_that_is_down_gets_its_messages_from_the_next_run_in_order(lake: AlertLake) -> None:
-    receiver, pauses = Receiver(), list[float]()
-    receiver.is_down = True
-    result = lake.courier("one", pause=pauses.append).deliver(EVERYTHING, receiver)
-    assert (result.sent, result.pending, result.errors) == (0, 1, ["ConnectionError: refused"])
-    assert pauses == [1.0, 3.0]
-    lake.landing |= {"b": (1, 0), "c": (2, 0)}
-    lake.run([1, 2])
-    result = lake.deliver(receiver, "two")
-    # The withdrawal waits for what it withdraws.
-    assert (result.pending, len(result.errors)) == (2, 1)
-    receiver.is_down = False
-    lake.deliver(receiver, "three")
-    lake.deliver(receiver, "four")
-    assert [message["state"] for message in receiver.messages] == ["raised", "withdrawn"]
-
-
-def test_notifier_that_fails_once_is_tried_again_by_the_same_run(lake: AlertLake) -> None:
-    receiver, calls = Receiver(), []
-
-    def send(message: Any) -> None:
-        calls.append(message)
-        if len(calls) == 1:
-            raise RuntimeError("busy")
-        receiver(message)
-
-    result = lake.deliver(send)
-    assert (result.sent, result.pending, result.errors) == (1, 0, [])
-
-
-def test_run_sends_to_a_recipient_for_a_limited_time(lake: AlertLake) -> None:
-    receiver = Receiver()
-    receiver.is_down = True
-    lake.deliver(receiver, "one")
-    lake.landing |= {"x": (10, 12), "y": (11, 0)}
-    lake.run([10, 11])
-
-    def slow(message: Any) -> None:
-        lake.now += BUDGET
-        receiver(message)
-
-    receiver.is_down = False
-    # The message of the first run, and that of the second one.
-    result = lake.deliver(slow, "two")
-    assert (result.sent, result.pending, result.errors) == (1, 1, [])
-    lake.deliver(receiver, "three")
-    assert len({message["finding_id"] for message in receiver.messages}) == len(receiver.messages) == 2
-
-
-def test_old_findings_of_a_backfill_are_one_summary(lake: AlertLake) -> None:
-    receiver = Receiver()
-    for hour in range(10, 100, 2):
-        lake.landing[f"h{hour}"] = (hour, 12)
-    lake.landing["last"] = (100, 0)
-    lake.run(range(101))
-    lake.deliver(receiver, "one", EVERYTHING)
-    summary = next(message for message in receiver.messages if message["state"] == "summary")
-    # Of the last two days, hours 52 to 98.
-    assert summary["number"] == 22
-    assert "21 more" not in summary["text"]
-    assert "and 2 more findings in the table findings" in summary["text"]
-    # The others share a key.
-    assert [(m["state"], m["number"]) for m in receiver.messages if m is not summary] == [("raised", 24)]
-    lake.deliver(receiver, "two")
-    assert len(receiver.messages) == 2
-
-
 def test_number_of_findings_of_a_commit_is_limited(lake: AlertLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MAX_ROWS", 2)
     lake.landing |= {f"h{hour}": (hour, 12 + hour % 4 * 5) for hour in range(10, 20, 2)}
@@ -223,42 +135,6 @@ def test_page_records_without_sending(lake: AlertLake) -> None:
     assert lake.courier().deliver(THE_PAGE).sent == 0
     (row,) = deliveries(lake.ledger, "recipient = 'page'")
     assert (row.state, row.status, row.time) == ("raised", "sent", START)
-
-
-def test_silenced_finding_is_recorded_and_never_sent(tmp_path: Path) -> None:
-    silence = {"key": "10.0.0.1", "who": "ann", "why": "a scan", "until": "2026-11-28"}
-    lake = AlertLake(str(tmp_path), silence=[silence])
-    lake.landing = {"b": (1, 12), "c": (2, 1)}
-    lake.run(range(3))
-    receiver = Receiver()
-    result = lake.deliver(receiver, "one")
-    assert (result.sent, result.silenced) == (0, 1)
-    assert lake.courier().deliver(THE_PAGE).silenced == 1
-    # The silence has ended: nothing old is sent, and no change of it either.
-    lake.now = START + timedelta(days=1)
-    lake.landing["b"] = (1, 30)
-    lake.run([1])
-    assert lake.deliver(receiver, "two").silenced == 1
-    lake.landing |= {"d": (10, 12), "e": (11, 0)}
-    lake.run([10, 11])
-    lake.deliver(receiver, "three")
-    assert [message["state"] for message in receiver.messages] == ["raised"]
-    assert [row.status for row in deliveries(lake.ledger, "recipient = 'ops'")].count("silenced") == 2
-
-
-def test_withdrawal_of_a_sent_finding_passes_a_silence(lake: AlertLake) -> None:
-    receiver = Receiver()
-    lake.deliver(receiver, "one")
-    silence = {"block": "busy", "who": "ann", "why": "a scan", "until": "2026-12-28"}
-    lake.stream = AlertLake(f"{lake.root}/other", silence=[silence]).stream
-    lake.landing["b"] = (1, 30)
-    lake.run([1])
-    lake.deliver(receiver, "two")
-    assert len(receiver.messages) == 1
-    lake.landing |= {"b": (1, 0), "c": (2, 0)}
-    lake.run([1, 2])
-    lake.deliver(receiver, "three")
-    assert [message["state"] for message in receiver.messages] == ["raised", "withdrawn"]
 
 
 def test_files_of_a_recipient_are_merged(lake: AlertLake, monkeypatch: pytest.MonkeyPatch) -> None:

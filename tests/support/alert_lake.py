@@ -149,14 +149,14 @@ class AlertLake:
 
     def courier(self, run_id: str = "r", **of: Any) -> Courier:
         return Courier(
-            Ledger(self.root), self.stream, run_id, lambda: self.now,
-            **{"pause": lambda seconds: None, "sync": lambda *of: False, **of},
+            Ledger(self.root), self.stream, run_id,
+            **{"now": lambda: self.now, "sync": lambda *of: False, **of},
         )  # fmt: skip
 
-    def deliver(self, send: Send, run_id: str = "r", recipient: Recipient = EVERYTHING) -> Result:
-        """Deliver what is due, at least an hour after the last time."""
+    def deliver(self, send: Send, run_id: str = "r", recipient: Recipient = EVERYTHING, **of: Any) -> Result:
+        """Deliver what is due, at least an hour after the last time; `of` as of `Courier`."""
         self.now += HOUR
-        return self.courier(run_id).deliver(recipient, send)
+        return self.courier(run_id, **of).deliver(recipient, send)
 
 
 def picture(messages: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, bool, str | None]]:

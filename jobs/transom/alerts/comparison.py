@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from transom.alerts.delivery import GONE, Delivery, State, content_hash
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding
 from transom.findings.text import short_hash
-from transom.spec.notify import PAGE, RecipientSpec, SilenceSpec
+from transom.spec.notify import PAGE, RecipientSpec
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,18 @@ def due(
     present: Iterable[Finding],
     last: Mapping[str, Delivery],
     raising: Callable[[Finding], Delivery],
+    is_silent: Callable[[Delivery], bool] = lambda delivery: False,
 ) -> Iterator[Delivery]:
     """Yield the messages about findings that are there: raised, updated and ended ones.
+
+    What a silence held back is sent when the silence has ended, if the finding still goes on.
 
     Args:
         recipient: the recipient.
         present: the findings.
         last: the last message about each finding to the recipient, by the id of the finding.
         raising: returns a finding as a first message.
+        is_silent: returns whether a silence matches a message.
     """
     for finding in present:
         before = last.get(finding.finding_id)
@@ -67,6 +71,11 @@ def due(
             if recipient.takes(finding):
                 new = raising(finding)
                 yield new if before is None else before.following("raised", new)
+        elif before.status == "silenced" and finding.ongoing and not is_silent(before):
+            if not before.muted:
+                yield before.following("updated", raising(finding))
+            elif recipient.takes(finding):
+                yield before.following("raised", raising(finding))
         elif before.hash != content_hash(finding):
             has_ended = before.ongoing and not finding.ongoing and finding.kind not in KINDS
             state: State = "ended" if has_ended else "updated"
@@ -85,27 +94,33 @@ def gone(before: Delivery, reason: str, run_id: str, now: datetime) -> Delivery:
     )  # fmt: skip
 
 
-def silenced(delivery: Delivery, silences: Sequence[SilenceSpec], now: datetime) -> Delivery:
+def silenced(delivery: Delivery, is_silent: bool) -> Delivery:
     """Return a message with the status `silenced` if a silence holds it back.
 
     A withdrawal of a finding that was sent is always sent.
+
+    Args:
+        delivery: the message.
+        is_silent: whether a silence matches it.
     """
-    is_silent = any(silence.is_active(now) and _matches(silence, delivery) for silence in silences)
     muted = is_silent if delivery.state == "raised" else delivery.muted
     if muted or (is_silent and delivery.state != "withdrawn"):
         return replace(delivery, status="silenced", muted=muted)
     return delivery
 
 
-def _matches(silence: SilenceSpec, delivery: Delivery) -> bool:
-    return (
-        silence.key in (None, delivery.key, delivery.item)
-        and silence.kind in (None, delivery.kind)
-        and silence.block in (None, delivery.block)
-    )
+def old_before(recipient: Recipient, latest: datetime | None) -> datetime | None:
+    """Return the time before which findings that ended are in a summary; None if there is none.
+
+    Args:
+        recipient: the recipient.
+        latest: the last requested hour of the stream.
+    """
+    after = recipient.summary_after
+    return None if after is None or latest is None else latest - after
 
 
-def grouped(recipient: Recipient, rows: Sequence[Delivery], latest: datetime | None) -> list[Delivery]:
+def grouped(recipient: Recipient, rows: Sequence[Delivery], limit: datetime | None) -> list[Delivery]:
     """Return rows with the messages that carry them.
 
     Rows of the same state and key share a message. Findings of old hours are in the summary of the run, and
@@ -114,10 +129,8 @@ def grouped(recipient: Recipient, rows: Sequence[Delivery], latest: datetime | N
     Args:
         recipient: the recipient.
         rows: the rows of a run that are to be sent.
-        latest: the last requested hour of the stream.
+        limit: the result of `old_before`.
     """
-    after = recipient.summary_after
-    limit = None if after is None or latest is None else latest - after
     is_old = [limit is not None and _end(row) < limit for row in rows]
     names = [_group(row) for row in rows]
     recent = Counter(name for name, old in zip(names, is_old, strict=True) if not old)

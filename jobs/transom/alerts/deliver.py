@@ -6,24 +6,23 @@ that is killed in between leaves `sending`. These messages are sent again with t
 of the same run at once, by another run after `LEASE`.
 """
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any
 
 from deltalake import DeltaTable
 
 from transom.alerts import store
+from transom.alerts.attempts import Attempts, Send
 from transom.alerts.causes import files_version, reasons
-from transom.alerts.comparison import THE_PAGE, Recipient, due, gone, grouped, silenced
-from transom.alerts.delivery import Delivery
+from transom.alerts.comparison import THE_PAGE, Recipient, due, gone, grouped, old_before, silenced
+from transom.alerts.delivery import Delivery, Status
 from transom.alerts.message import message_of
+from transom.alerts.silences import is_silent, silent_sql
 from transom.core.intervals import HOUR, Interval, hour_of
 from transom.core.partitions import READABLE, SOURCE_STAGE
-from transom.core.terminal import escape_control_chars
 from transom.findings.from_ledger import KINDS, Finding, from_ledger
 from transom.findings.source import FindingSource
 from transom.findings.store import NAME as FINDINGS
@@ -34,17 +33,12 @@ from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, retry
 
 LEASE = timedelta(minutes=15)
-"""After this time without a record, the messages that another run is sending are sent again. A run takes at
-most `BUDGET` for a recipient, and its last attempt to send must not take longer than the rest."""
-BUDGET = timedelta(minutes=3)
-"""How long a run sends to one recipient. The rest stays for the next run."""
-PAUSES = (1.0, 3.0)
-"""The seconds before each further attempt to send a message."""
-
-MAX_ERROR = 500
-"""The maximum number of characters of an error of a notifier."""
-Send = Callable[[Mapping[str, Any]], None]
-"""Sends a message, and raises any exception if it could not."""
+"""After this time without a record, the messages that another run is sending are sent again. A run sends for
+`BUDGET`, and waits `attempts.LIMIT` for its last message."""
+BUDGET = timedelta(minutes=10)
+"""How long a run sends. The rest stays for the next run."""
+ROUND = timedelta(minutes=2)
+"""How long a run sends to one recipient before the others have their turn."""
 
 
 @dataclass
@@ -54,8 +48,8 @@ class Result:
     Attributes:
         sent: the number of messages that were sent; for the page, of rows that were recorded.
         silenced: the number of rows that silences hold back.
-        pending: the number of messages that a later run sends again.
-        errors: the errors of the notifier, one for each message that failed.
+        pending: the number of messages that are sent again, by this run or a later one.
+        errors: the errors of the notifier, one for each attempt that failed.
     """
 
     sent: int = 0
@@ -67,6 +61,13 @@ class Result:
         """Return the numbers that are not zero."""
         numbers = {"sent": self.sent, "silenced": self.silenced, "pending": self.pending}
         return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "nothing due"
+
+    def add(self, again: "Result") -> None:
+        """Add the result of another delivery of the same run."""
+        self.sent += again.sent
+        self.silenced += again.silenced
+        self.pending = again.pending
+        self.errors += again.errors
 
 
 def _now() -> datetime:
@@ -80,8 +81,10 @@ class Courier:
         ledger: the ledger of the stream, with its tables.
         stream: the stream.
         run_id: the run; another try of it has the same.
+        is_last: whether no other run is about to follow, as of a backfill. Otherwise, findings of old hours
+            wait for the last one, so that there is one summary of them.
         now: returns the current time.
-        pause: waits some seconds.
+        attempts: the attempts of the run to send messages.
         sync: brings the findings of a source up to date with its rows.
     """
 
@@ -90,16 +93,19 @@ class Courier:
         ledger: Ledger,
         stream: Stream,
         run_id: str,
+        is_last: bool = True,
         now: Callable[[], datetime] = _now,
-        pause: Callable[[float], None] = time.sleep,
+        attempts: Attempts | None = None,
         sync: Callable[[Ledger, Stream, FindingSource], bool] = sync_table_findings,
     ) -> None:
-        self._ledger, self._stream, self._run_id = ledger, stream, run_id
-        self._now, self._pause, self._sync = now, pause, sync
+        self._ledger, self._stream, self._run_id, self._is_last = ledger, stream, run_id, is_last
+        self._now, self._sync = now, sync
+        self._attempts = attempts or Attempts()
+        self._end = now() + BUDGET
         store.create(ledger)
 
     def deliver(self, recipient: Recipient, send: Send | None = None) -> Result:
-        """Record what is due to a recipient, and send it.
+        """Record what is due to a recipient, and try to send each message once.
 
         Args:
             recipient: the recipient.
@@ -135,11 +141,12 @@ class Courier:
         claimed = [row for row in unsent if self._may_take(row, now)]
         # A finding with a message that another run is sending gets the next one from a later run.
         left = {row.finding_id for row in unsent} - {row.finding_id for row in claimed}
-        new = [row for row in self._due(table, recipient, now) if row.finding_id not in left]
-        rows = [silenced(row, self._stream.silence, now) for row in new]
+        old = old_before(recipient, self._ledger.snapshot().required_hours.last)
+        new = [row for row in self._due(table, recipient, now, old) if row.finding_id not in left]
+        rows = [silenced(row, is_silent(row, self._stream.silence, now)) for row in new]
         audible = [row for row in rows if row.status != "silenced"]
         if is_sent:
-            audible = grouped(recipient, audible, self._ledger.snapshot().required_hours.last)
+            audible = grouped(recipient, audible, old)
         else:
             audible = [replace(row, status="sent") for row in audible]
         rows = [row for row in rows if row.status == "silenced"] + audible
@@ -151,29 +158,34 @@ class Courier:
     def _may_take(self, row: Delivery, now: datetime) -> bool:
         return row.status == "failed" or row.run_id == self._run_id or row.changed_at + LEASE < now
 
-    def _due(self, table: DeltaTable, recipient: Recipient, now: datetime) -> Iterator[Delivery]:
+    def _due(
+        self, table: DeltaTable, recipient: Recipient, now: datetime, old: datetime | None
+    ) -> Iterator[Delivery]:
         """Yield the rows that are due. A withdrawal waits if its hours change meanwhile."""
         # Read before the findings: what is ingested later can be a reason of a withdrawal.
         version = files_version(self._ledger)
-        of, absent = self._differences(table, recipient)
+        silent = silent_sql(self._stream.silence, now, "l")
+        of, absent = self._differences(table, recipient, silent, None if self._is_last else old)
         last = {row.finding_id: row for row in of.last}
 
         def raising(finding: Finding) -> Delivery:
             row = Delivery.raising(recipient.name, finding, self._stream.name, self._run_id, now)
             return replace(row, files_version=version)
 
-        yield from due(recipient, of.present, last, raising)
+        yield from due(
+            recipient, of.present, last, raising, lambda row: is_silent(row, self._stream.silence, now)
+        )
         why = reasons(self._ledger, absent, self._lookback)
         for row in absent:
             yield replace(gone(row, why[row.finding_id], self._run_id, now), files_version=version)
 
     def _differences(
-        self, table: DeltaTable, recipient: Recipient
+        self, table: DeltaTable, recipient: Recipient, silent: str, since: datetime | None
     ) -> tuple[store.Differences, list[Delivery]]:
         """Return what differs, and the last messages about findings that are gone and do not come back."""
         for _ in range(ATTEMPTS):
             snapshot = self._ledger.snapshot()
-            of = store.differences(table, self._ledger.open(FINDINGS), recipient)
+            of = store.differences(table, self._ledger.open(FINDINGS), recipient, silent, since)
             absent = self._gone(snapshot, of.absent)
             # A killed run may have published rows, and left findings of earlier ones.
             if self._synced({row.stage for row in absent if row.kind not in KINDS}):
@@ -236,47 +248,51 @@ class Courier:
         return max((length for _, length in reads), default=timedelta(0))
 
     def _send(self, recipient: Recipient, rows: Iterable[Delivery], send: Send, result: Result) -> None:
-        """Send messages, the oldest first, and record each.
+        """Try to send messages, and record each. After one without an answer, the rest waits.
 
         A message waits for an earlier one about the same finding.
+        """
+        end = min(self._end, self._now() + ROUND)
+        unsent: dict[str, None] = {}
+        waiting: set[str] = set()
+        for message, group in self._in_order(rows).items():
+            ids = {row.finding_id for row in group}
+            if ids.isdisjoint(waiting) and self._now() < end:
+                error = self._attempts.send(send, message_of(group))
+                if error is None:
+                    result.sent += 1
+                    self._record(recipient, [message], "sent")
+                    continue
+                result.errors.append(error)
+                if self._attempts.is_open(message):
+                    end = self._now()
+            unsent[message] = None
+            waiting |= ids
+        result.pending = len(unsent)
+        if unsent:
+            self._record(recipient, unsent, "failed")
+
+    def _in_order(self, rows: Iterable[Delivery]) -> dict[str, list[Delivery]]:
+        """Return rows by message, the oldest first.
+
+        Before them come new messages, and after them those that this run has tried. With each come all that
+        have to wait for it.
         """
         messages: dict[str, list[Delivery]] = {}
         for row in sorted(rows, key=lambda row: (row.time, row.message)):
             messages.setdefault(row.message, []).append(row)
-        end = self._now() + BUDGET
-        unsent: dict[str, None] = {}
-        waiting: set[str] = set()
+        places: dict[str, int] = {}
+        of_findings: dict[str, int] = {}
         for message, group in messages.items():
-            ids = {row.finding_id for row in group}
-            if ids & waiting or self._now() >= end:
-                sent = False
-            else:
-                sent = self._try(send, message_of(group), result)
-            if sent:
-                result.sent += 1
-                store.record(self._ledger, recipient.name, [message], "sent", self._now())
-            else:
-                unsent[message] = None
-                waiting |= ids
-        result.pending = len(unsent)
-        if unsent:
-            store.record(self._ledger, recipient.name, unsent, "failed", self._now())
+            is_new = all(row.changed_at == row.time for row in group)
+            own = 2 if self._attempts.has_tried(message) else 0 if is_new else 1
+            place = max(own, *(of_findings.get(row.finding_id, 0) for row in group))
+            places[message] = place
+            of_findings |= {row.finding_id: place for row in group}
+        return {message: messages[message] for message in sorted(messages, key=places.__getitem__)}
 
-    def _try(self, send: Send, message: Mapping[str, Any], result: Result) -> bool:
-        # The receiver is probably down after a failure. Or it refuses some messages in every run: these must
-        # not use up the time of the others.
-        for pause in (*(() if result.errors else PAUSES), None):
-            try:
-                send(message)
-                return True
-            # A notifier is foreign code.
-            except Exception as error:
-                if pause is None:
-                    text = escape_control_chars(f"{type(error).__name__}: {error}"[:MAX_ERROR])
-                    result.errors.append(text)
-                else:
-                    self._pause(pause)
-        return False
+    def _record(self, recipient: Recipient, messages: Iterable[str], status: Status) -> None:
+        store.record(self._ledger, recipient.name, self._run_id, messages, status, self._now())
 
 
 def recipients(stream: Stream) -> list[Recipient]:

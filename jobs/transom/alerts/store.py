@@ -52,8 +52,22 @@ class Differences:
     absent: list[Delivery]
 
 
-def differences(table: DeltaTable, findings: DeltaTable, recipient: Recipient) -> Differences:
-    """Compare the findings with the last messages to a recipient. There may be millions; few differ."""
+def differences(
+    table: DeltaTable,
+    findings: DeltaTable,
+    recipient: Recipient,
+    silent: str = "FALSE",
+    since: datetime | None = None,
+) -> Differences:
+    """Compare the findings with the last messages to a recipient. There may be millions; few differ.
+
+    Args:
+        table: the table `deliveries`.
+        findings: the table `findings`.
+        recipient: the recipient.
+        silent: the SQL condition that a silence matches a last message, in the table `l`.
+        since: if given, findings that ended before it are omitted.
+    """
     last = (
         "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY finding_id ORDER BY sequence DESC) "
         f"AS place FROM d WHERE recipient = {literal(recipient.name)}) WHERE place = 1)"
@@ -66,7 +80,14 @@ def differences(table: DeltaTable, findings: DeltaTable, recipient: Recipient) -
         f"(t.severity <> l.severity OR (t.kind NOT IN ({_listed(KINDS)}) AND (t.ongoing <> l.ongoing "
         "OR (NOT t.ongoing AND t.end_time IS DISTINCT FROM l.end_time))))"
     )
-    differs = f"CASE WHEN l.finding_id IS NULL OR l.hash = '{GONE}' THEN {accepted} ELSE {changed} END"
+    # As `due`.
+    resumed = f"l.status = 'silenced' AND t.ongoing AND NOT {silent}"
+    differs = (
+        f"CASE WHEN l.finding_id IS NULL OR l.hash = '{GONE}' THEN {accepted} "
+        f"WHEN {resumed} THEN NOT l.muted OR ({accepted}) ELSE {changed} END "
+        f"AND {_recent('t.hour', 't', since)}"
+    )
+    absent = f"l.hash <> '{GONE}' AND {_recent('l.last_hour', 'l', since)}"
 
     def rows(columns: str, source: str, where: str) -> list[dict[str, Any]]:
         # In one order, so that the differing findings have their last messages.
@@ -79,8 +100,15 @@ def differences(table: DeltaTable, findings: DeltaTable, recipient: Recipient) -
     return Differences(
         list(map(finding_of_row, rows("t", f"t LEFT JOIN {last} l", differs))),
         list(map(Delivery.of_row, rows("l", f"t JOIN {last} l", differs))),
-        list(map(Delivery.of_row, rows("l", f"{last} l LEFT ANTI JOIN t", f"l.hash <> '{GONE}'"))),
+        list(map(Delivery.of_row, rows("l", f"{last} l LEFT ANTI JOIN t", absent))),
     )
+
+
+def _recent(hour: str, table: str, since: datetime | None) -> str:
+    """Return the SQL condition that a finding has not ended before a time, as `comparison.is_old`."""
+    if since is None:
+        return "TRUE"
+    return f"({table}.end_time IS NULL OR greatest({hour}, {table}.end_time) >= {instant(since)})"
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -110,10 +138,18 @@ def claim(table: DeltaTable, recipient: str, rows: Sequence[Delivery]) -> None:
 
 
 def record(
-    tables: TableFolder, recipient: str, messages: Iterable[str], status: Status, now: datetime
+    tables: TableFolder, recipient: str, run_id: str, messages: Iterable[str], status: Status, now: datetime
 ) -> None:
-    """Record the status of the rows of messages that were being sent."""
-    where = f"recipient = {literal(recipient)} AND status = 'sending' AND message IN ({_listed(messages)})"
+    """Record the status of the rows of messages that a run was sending.
+
+    What arrived is sent, whoever has claimed it meanwhile. What failed may be another run's by now, which
+    records it itself.
+    """
+    where = f"recipient = {literal(recipient)} AND message IN ({_listed(messages)}) AND " + (
+        "status IN ('sending', 'failed')"
+        if status == "sent"
+        else f"status = 'sending' AND run_id = {literal(run_id)}"
+    )
     updates = {"status": literal(status), "changed_at": instant(now)}
     retry(lambda: tables.open(NAME).update(updates=updates, predicate=where))
 

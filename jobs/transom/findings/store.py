@@ -90,9 +90,9 @@ def select_findings(
     return list(map(finding_of_row, rows)), rest if more else None
 
 
-def count_findings(root: str, interval: Interval | None = None) -> int:
-    """Return the number of findings; arguments as of `findings`."""
-    rows = _ask(root, f"SELECT count(*) AS count FROM t WHERE {reported_sql(interval)}")
+def count_findings(root: str, interval: Interval | None = None, where: str = "TRUE") -> int:
+    """Return the number of findings that meet an SQL condition; other arguments as of `findings`."""
+    rows = _ask(root, f"SELECT count(*) AS count FROM t WHERE {reported_sql(interval)} AND {where}")
     return sum(row["count"] for row in rows)
 
 
@@ -110,6 +110,17 @@ def count_by_severity(
     return {
         (stage, severity): counts.get((stage, severity), 0) for stage in stages for severity in SEVERITIES
     }
+
+
+def count_by_block(root: str, severity: Severity, interval: Interval) -> dict[tuple[str, str | None], int]:
+    """Return the number of findings of a severity by kind and block, the most first; arguments as of
+    `findings`."""
+    rows = _ask(
+        root,
+        f"SELECT kind, block, count(*) AS count FROM t WHERE {reported_sql(interval)} "
+        f"AND severity = {literal(severity)} GROUP BY kind, block ORDER BY count DESC, kind, block",
+    )
+    return {(row["kind"], row["block"]): row["count"] for row in rows}
 
 
 def stages(root: str | TableFolder) -> set[str]:

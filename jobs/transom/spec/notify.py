@@ -55,7 +55,8 @@ class RecipientSpec(Model):
     kinds: tuple[NonEmptyStr, ...] = ()
     """The kinds of the findings to send, such as episode or source_silent. Default: all."""
     summary_after: Duration = timedelta(days=2)
-    """Findings that ended so long before the last requested hour are sent as one summary for each run."""
+    """Findings that ended so long before the last requested hour are sent as one summary of a run, or of all
+    runs of a backfill."""
     at_most: Annotated[StrictInt, Field(ge=1, le=100)] = 20
     """The maximum number of messages of a run; more are sent as one summary."""
 
@@ -65,7 +66,8 @@ class RecipientSpec(Model):
 
 
 class SilenceSpec(Model):
-    """Findings that are recorded and shown, but not sent. All given fields must match."""
+    """Findings that are recorded and shown, but not sent. All given fields must match. If a finding goes on
+    after the end, it is sent then."""
 
     key: NonEmptyStr | None = None
     """The key or item of the findings, as findings show it, such as 10.0.0.1 or `client=10.0.0.1, path=/`."""

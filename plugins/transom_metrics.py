@@ -8,10 +8,13 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transom.core.intervals import Interval
 from transom.core.locations import lake
+
+if TYPE_CHECKING:
+    from transom.ledger.freshness import Freshness
 
 LOG = logging.getLogger(__name__)
 
@@ -57,29 +60,24 @@ def send_run(stream: str, run_id: str, stages: Sequence[str], interval: Interval
 
 
 @_if_on
-def send_hours(stream_file: str, stages: Sequence[str]) -> None:
+def send_hours(stream: str, stages: Sequence[str], look: "Callable[[], Freshness]") -> None:
     """Send the number of stale and of quarantined hours of stages.
 
     Args:
-        stream_file: the stream's file.
+        stream: the name of the stream.
         stages: the stages.
+        look: returns the freshness of these stages.
     """
     from airflow.sdk.observability import stats
 
-    from transom.app.freshness import freshness_of, snapshot_of
-    from transom.ledger.ledger import Ledger
-    from transom.stream import load
-
-    stream = load(stream_file)
-    snapshot = snapshot_of(stream, Ledger(f"{lake()}/{stream.name}"))
-    freshness = freshness_of(stream, snapshot)
+    freshness = look()
     quarantined = {
         (partition.stage, partition.hour)
-        for partition, state in snapshot.troubled()
+        for partition, state in freshness.snapshot.troubled()
         if state.status == "quarantined"
     }
     for stage in stages:
-        tags = {"stream": stream.name, "stage": stage}
+        tags = {"stream": stream, "stage": stage}
         _emit(stats.gauge, "stale_hours", len(freshness.stale(stage)), tags)
         _emit(stats.gauge, "quarantined_hours", sum(of == stage for of, _ in quarantined), tags)
 

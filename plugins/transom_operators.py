@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,11 @@ from transom_metrics import send_hours, send_run
 
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
+    from transom.ledger.freshness import Freshness
+    from transom.ledger.ledger import Ledger
     from transom.ledger.snapshot import LedgerSnapshot
     from transom.spec.checks import WaiverSpec
+    from transom.stream import Stream
 
 LOG = logging.getLogger(__name__)
 CONNECTION = "transom_spark"
@@ -165,6 +169,23 @@ def _asset_facts(stream: str, table: str, interval: Interval, snapshot: "LedgerS
     }
 
 
+@dataclass
+class _Judgement:
+    """The gates of some stages.
+
+    Attributes:
+        ledger: the ledger of the stream.
+        stream: the stream; None if its file is wrong.
+        results: the result of each stage's gate.
+        freshness: the freshness of each stage of which it could be found out.
+    """
+
+    ledger: "Ledger"
+    stream: "Stream | None"
+    results: "list[GateResult]" = field(default_factory=list)
+    freshness: "dict[str, Freshness]" = field(default_factory=dict)
+
+
 class _LedgerOperator(BaseOperator):
     """A task that evaluates the gates of stages over the run's interval, from the ledger."""
 
@@ -185,10 +206,10 @@ class _LedgerOperator(BaseOperator):
         self.repair_window = repair_window
         self.waivers = tuple(waivers)
 
-    def judge(self, stages: Sequence[str], context: Any) -> list["GateResult"]:
+    def judge(self, stages: Sequence[str], context: Any) -> _Judgement:
         """Evaluate the gates of stages, log their warnings, and return their results."""
         from transom.app.command_lines import submit
-        from transom.app.freshness import stale_hours
+        from transom.app.freshness import freshness_of, snapshot_of, stale_hours_of
         from transom.engine.gate import evaluate_gate
         from transom.features.registry import BUILT_IN, OUTLETS
         from transom.ledger.ledger import Ledger
@@ -200,17 +221,18 @@ class _LedgerOperator(BaseOperator):
             f"{submit('run', self.stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
         )
         ledger, interval = Ledger(f"{lake()}/{self.stream}"), run_interval(context)
-        specification = None
+        judgement = _Judgement(ledger, None)
         try:
-            specification = load(self.stream_file)
+            judgement.stream = load(self.stream_file)
         except SpecificationError as error:
             LOG.warning("stale hours are not looked for: %s", error)
-        results = []
         for stage in stages:
             stale: dict[str, list[datetime]] = {}
             try:
-                if specification is not None:
-                    stale = stale_hours(specification, ledger, stage, interval)
+                if (stream := judgement.stream) is not None:
+                    freshness = freshness_of(stream, snapshot_of(stream, ledger, stage))
+                    stale = stale_hours_of(freshness, stage, interval)
+                    judgement.freshness[stage] = freshness
             except (LakeError, SpecificationError) as error:
                 LOG.warning("stale hours are not looked for: %s", error)
             waivers = entries_of(self.waivers)
@@ -228,8 +250,8 @@ class _LedgerOperator(BaseOperator):
             )
             for warning in result.warnings:
                 LOG.warning(warning)
-            results.append(result)
-        return results
+            judgement.results.append(result)
+        return judgement
 
 
 class Gate(_LedgerOperator):
@@ -246,14 +268,26 @@ class Gate(_LedgerOperator):
         Raises:
             AirflowFailException: the gate has failures.
         """
-        (result,) = self.judge([self.stage], context)
-        # After a failed gate, no task of a later stage sends its hours.
-        send_hours(self.stream_file, self.stages if result.failures else [self.stage])
+        judgement = self.judge([self.stage], context)
+        (result,) = judgement.results
+        self._send_hours(judgement)
         for line in result.accepted:
             LOG.info(line)
         if result.failures:
             raise AirflowFailException("\n" + "\n".join(result.failures))
         return result.summary
+
+    def _send_hours(self, judgement: _Judgement) -> None:
+        """Send the metrics of the stage's hours, and after a failed gate those of all stages: no task of a
+        later one sends them."""
+        from transom.app.freshness import freshness_of, snapshot_of
+
+        stream, ledger = judgement.stream, judgement.ledger
+        if (freshness := judgement.freshness.get(self.stage)) is not None:
+            send_hours(self.stream, [self.stage], lambda: freshness)
+        if stream is not None and judgement.results[0].failures:
+            others = [stage for stage in self.stages if stage != self.stage]
+            send_hours(self.stream, others, lambda: freshness_of(stream, snapshot_of(stream, ledger)))
 
 
 class Settle(BaseOperator):
@@ -306,16 +340,21 @@ class Report(_LedgerOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Log and return the lines."""
+        from transom.alerts.silences import count_silenced
+        from transom.core.terminal import counted
         from transom.engine.run_report import format_run
         from transom.features.registry import FINDING_ORDER
         from transom.findings.store import select_findings
         from transom.ledger.ledger import Ledger
 
-        results = self.judge(self.stages, context)
+        judgement = self.judge(self.stages, context)
         root, interval = f"{lake()}/{self.stream}", run_interval(context)
-        lines = [result.summary for result in results]
-        lines += [line for result in results for line in result.accepted]
+        lines = [result.summary for result in judgement.results]
+        lines += [line for result in judgement.results for line in result.accepted]
         lines += format_run(Ledger(root), str(context["run_id"]), interval, self.arrival_delay)
+        silences = judgement.stream.silence if judgement.stream is not None else ()
+        if silenced := count_silenced(root, silences, datetime.now(UTC), interval):
+            lines.append(f"silenced: {counted(silenced, 'finding')}, of which no message is sent")
         selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval)
         for line in lines:
             LOG.info(line)

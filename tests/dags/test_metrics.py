@@ -15,6 +15,7 @@ from tests.dags.dag_runs import execute, run_of, web_dag
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.registry import FEATURES
 from transom.findings.store import sync_ledger_findings
+from transom.ledger.freshness import Freshness
 from transom.ledger.ledger import Ledger, Run
 
 pytestmark = pytest.mark.usefixtures("dags")
@@ -170,6 +171,15 @@ def test_passing_gate_sends_the_hours_of_its_stage(server: Server) -> None:
     assert [text.split(":")[0] for text in server.received()] == [
         "airflow.transom.quarantined_hours.web.ingest", "airflow.transom.stale_hours.web.ingest"
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("ledger", "server")
+def test_passing_gate_computes_freshness_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed, create = [], Freshness.__init__
+    monkeypatch.setattr(Freshness, "__init__", lambda self, *of: computed.append(self) or create(self, *of))
+    gate = web_dag(**INGEST_ALONE).get_task("ingest_gate")
+    assert execute(gate, context(dag_run=run_of(START, START + HOUR)))
+    assert len(computed) == 1
 
 
 @pytest.mark.usefixtures("ledger")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tests.dags.dag_runs import execute, run_of, web_dag
+from tests.dags.dag_runs import WEB, execute, run_of, web_dag
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.registry import STAGES
 from transom.findings.store import sync_ledger_findings
@@ -62,6 +62,35 @@ def test_report_lists_findings_of_the_interval_the_worst_first(
         "high check_failed: web: events, 2015-05-17T11:00, are quarantined: landing/g.log: junk",
         "medium incomplete: web: events, 2015-05-17T10:00, are incomplete: landing/f.log: cut",
     ]
+
+
+def test_report_counts_silenced_findings_of_the_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stream_dag import build
+    from transom.stream import load
+
+    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 12)]
+    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
+    ledger = Ledger(str(tmp_path / "web"))
+    ledger.claim("ingest", nodes, "a")
+    state = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
+    ledger.publish("ingest", dict.fromkeys(nodes, state), "a")
+    sync_ledger_findings(ledger, "web", "ingest", {})
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    file = tmp_path / "web.yaml"
+    silence = "silence: [{kind: check_failed, who: ann, why: known, until: DAY}]\n"
+    context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
+    reports = {}
+    for day in ("9999-12-31", "2015-05-18"):
+        file.write_text(WEB.read_text() + silence.replace("DAY", day))
+        lines = execute(build(load(file), file).get_task("report"), context)
+        reports[day] = [line for line in lines if line.startswith("silenced")]
+        assert sum(line.startswith("high check_failed") for line in lines) == 1
+    assert reports == {
+        "9999-12-31": ["silenced: 1 finding, of which no message is sent"],
+        "2015-05-18": [],
+    }
 
 
 def test_report_reads_stream_file_and_ledger_once_for_all_gates(
@@ -118,7 +147,7 @@ def test_report_summarises_the_run(
     write_deltalake(str(tmp_path / "web" / "files"), files)
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     # The entries have no inputs, which decide whether an hour is fresh.
-    monkeypatch.setattr("transom.app.freshness.stale_hours", lambda *of: {})
+    monkeypatch.setattr("transom.app.freshness.stale_hours_of", lambda *of: {})
     task = web_dag(**INGEST_ALONE).get_task("report")
     context = {
         "params": {}, "run_id": "manual", "dag_run": run_of(hours[2], hours[2] + timedelta(hours=1))

@@ -250,6 +250,17 @@ def test_an_edited_stream_file_is_read_again(pages: Pages) -> None:
     pages.get("/results/aggregates/traffic")
 
 
+def test_silenced_findings_are_shown_and_counted(pages: Pages) -> None:
+    pages.lake.find(finding(1, "one", finding_id="a", key="x"), finding(2, "two", finding_id="b", key="y"))
+    silence = "silence: [{key: x, who: ann, why: known, until: 9999-12-31}]"
+    assert "no message is sent" not in pages.get("").text
+    pages.lake.file.write_text(f"{SIX}{silence}\n")
+    page = pages.get("").text
+    assert "2 findings, the worst first" in page
+    assert "Of 1 finding of these hours no message is sent" in page
+    assert "no message is sent" not in pages.get(f"?{hours(3, 5)}").text
+
+
 def test_a_run_that_publishes_is_seen(pages: Pages) -> None:
     assert "2015-05-17T06:00" in pages.get("").text
     pages.lake.publish([6, 7], run="b")

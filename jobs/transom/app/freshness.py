@@ -39,14 +39,14 @@ def freshness_of(stream: Stream, snapshot: LedgerSnapshot) -> Freshness:
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:
-    """Return the stale hours of a stage in an interval, by the reason as text.
+    """Return `stale_hours_of` for the ledger as it is now; raise as `snapshot_of`."""
+    return stale_hours_of(freshness_of(stream, snapshot_of(stream, ledger, stage)), stage, interval)
 
-    Raises:
-        LakeError: an external source of the stage does not exist, or differs from its declaration.
-    """
-    snapshot = snapshot_of(stream, ledger, stage)
-    stale = freshness_of(stream, snapshot).stale(stage)
-    return format_roots({hour: root for hour, root in stale.items() if hour in interval}, snapshot)
+
+def stale_hours_of(freshness: Freshness, stage: str, interval: Interval) -> dict[str, list[datetime]]:
+    """Return the stale hours of a stage in an interval, by the reason as text."""
+    stale = {hour: root for hour, root in freshness.stale(stage).items() if hour in interval}
+    return format_roots(stale, freshness.snapshot)
 
 
 def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
+from transom.alerts.silences import count_silenced
 from transom.charts.section import DataTable, Section
 from transom.core.intervals import HOUR, Interval, hour_of
 from transom.core.locations import lake
@@ -175,7 +176,11 @@ def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
         """Show the findings of an interval."""
         interval = visit.interval()
         found = findings_of(visit.opened, interval, page=visit.number, **filters)
-        return visit.page("findings.html", interval=interval, found=found, filters=filters, states=STATES)
+        opened = visit.opened
+        silenced = count_silenced(opened.results.root, opened.stream.silence, datetime.now(UTC), interval)
+        return visit.page(
+            "findings.html", interval=interval, found=found, filters=filters, states=STATES, silenced=silenced
+        )
 
     @router.get("/findings.csv")
     def findings_csv(visit: OfVisit, filters: OfFilters) -> Response:

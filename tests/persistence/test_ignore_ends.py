@@ -1,6 +1,7 @@
 """Lists of ignored items with an end: which hours' rows lack an item, and which hours become stale."""
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +16,13 @@ from tests.support import item_histories as sketched
 from tests.support.memory_pipeline import EVERY_FEATURE, Pipeline, initial
 from tests.support.stream_factories import base
 from tests.support.stream_harness import StreamHarness, hour, line
+from transom.app.freshness import snapshot_of
 from transom.core.intervals import format_hour
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.persistence.stage import definition
+from transom.ledger.freshness import EVENTS
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import LakeError
 from transom.stream import Stream, parse
 
 Make = Callable[..., StreamHarness]
@@ -169,6 +175,27 @@ def test_reports_up_to_an_end_lack_the_items_of_every_form(make_stream: Make, tm
         day.stage("persistence", 0, 7)
         assert rows(day) == shown(all_rows, items, end), (known, end)
         assert len(shown(all_rows, items, end)) < len(all_rows)
+
+
+def test_table_of_a_list_that_has_ended_must_still_exist(tmp_path: Path) -> None:
+    """A late file may make an hour before the end stale, and its rows depend on the table."""
+    path, ledger = tmp_path / "known", Ledger(str(tmp_path / "lake/web"))
+    write_deltalake(path, pa.table({"client": ["10.0.0.2"]}))
+    stream = parse(yaml.safe_load(ignoring(f"table: {{path: {path}}}", 4)))
+    events = [PartitionKey(*EVENTS, hour(number)) for number in range(6)]
+    ledger.claim("ingest", events, "run")
+    ledger.publish("ingest", dict.fromkeys(events, PartitionState("published", "run")), "run")
+    _, step = definition(stream).steps
+    (known,) = [reads for reads in step.outputs["known"].reads if reads.stage == "filler"]
+    assert snapshot_of(stream, ledger, "persistence").series(*known.series).keys() == {
+        of.hour for of in events
+    }
+    assert [known.span(hour(number))[0] <= hour(number) for number in (3, 4, 5)] == [True, True, False]
+    shutil.rmtree(path)
+    with pytest.raises(LakeError, match=r"^persistence\.known\.ignore\.table: \S+/known cannot be read"):
+        snapshot_of(stream, ledger, "persistence")
+    # Earlier stages do not need it.
+    assert snapshot_of(stream, ledger, "ingest").required_hours.last == hour(5)
 
 
 def test_item_that_goes_on_after_an_end_is_found_and_one_that_had_gone_is_not(make_stream: Make) -> None:

@@ -1,11 +1,13 @@
 """A real Airflow runs the real DAG on hours of the real log: green, red on bad data, green when fixed."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -58,6 +60,23 @@ checks:
 start: 2015-05-17T10:00
 schedule: false
 """
+OLD = """
+name: old
+submit: single
+preset: apache/combined
+source: {path: "landing/old/%Y-%m-%d/access.%H.log.gz"}
+key: [client]
+aggregates:
+  traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR, alert: n > 1}
+notify:
+  ops:
+    notifier: tests.support.file_notifier.FileNotifier
+    arguments: {text: "{{ transom.state }} {{ transom.number }}", path: PATH}
+start: 2015-05-17T10:00
+until: 2015-05-27T10:00
+catchup: false
+"""
+"""A stream whose recipient is a file; an hour's client with two records is an alert."""
 RESULTS = ("episode", "frame", "persistent_item", "heavy_hitter")
 """Kinds of findings about the log, not about a run."""
 TOGETHER = ("green", "together")
@@ -77,13 +96,16 @@ def server(folder: Path) -> Iterator[Airflow]:
     for name in TOGETHER:
         together = STREAM.replace("name: web", f"name: {name}\nsubmit: single")
         (streams / f"{name}.yaml").write_text(together)
+    (streams / "old.yaml").write_text(OLD.replace("PATH", str(folder / "messages")))
     places = {
         "TRANSOM_LAKE": str(folder / "lake"),
         "TRANSOM_LANDING": str(folder),
         "TRANSOM_STREAMS": str(streams),
+        # It has the notifier.
+        "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{ROOT}",
     }
     with airflow_server.running(folder / "airflow", places) as running:
-        for dag in ("web", *TOGETHER):
+        for dag in ("web", "old", *TOGETHER):
             running.pause(dag, False)
         yield running
 
@@ -202,6 +224,12 @@ def reported_findings(folder: Path, stream: str) -> list[tuple[str, str, datetim
     return [(f.stage, f.kind, f.start_time, f.end_time) for f in of_lake if f.kind not in RESULTS]
 
 
+def note(server: Airflow, dag: str, run: str) -> str | None:
+    """Return the note of a run, which the grid marks."""
+    text: str | None = server.ask("GET", f"/dags/{dag}/dagRuns/{run}")["note"]
+    return text
+
+
 def whole(run: str) -> tuple[str, dict[str, str]]:
     return run, {"from": format_hour(HOURS[0]), "to": format_hour(HOURS[-1] + HOUR)}
 
@@ -247,12 +275,14 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     assert {hour for _, hour in not_published(snapshot)} == {JUNK}
     assert {node.stage for node in snapshot} == {"ingest"}
     assert reported_findings(folder, "web") == [("ingest", "check_failed", JUNK, JUNK + HOUR)]
+    assert note(server, "web", run) == "transom: 1 high finding: 1 check_failed of events"
 
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("web", run, "ingest")
     assert set(server.wait("web", run, 900).values()) == {"success"}
     assert not_published(ledger(folder).snapshot()) == set()
     assert reported_findings(folder, "web") == []
+    assert note(server, "web", run) is None
     assert_recounted(folder, "web", hours)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
     assert {(f.key, f.start_time) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
@@ -302,3 +332,24 @@ def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tab
         for snapshot in (ledger(folder).snapshot(), own.snapshot())
     )
     assert is_published == promised
+
+
+@pytest.mark.full
+def test_backfill_of_old_hours_sends_one_summary(folder: Path, server: Airflow) -> None:
+    """Slow (minutes): a run of the newest hour, and three of a backfill, one application each."""
+    newest = FIRST + 90 * HOUR
+    for number, hour in enumerate([*HOURS[:3], newest]):
+        time = hour.strftime("%d/%b/%Y:%H:00:00 +0000")
+        text = f'10.0.0.{number} - - [{time}] "GET / HTTP/1.1" 200 1 "-" "agent"\n'
+        land(folder, "landing/old/%Y-%m-%d/access.%H.log.gz", hour, [text] * (1 if hour == newest else 2))
+    server.trigger("old", "newest", **{"from": format_hour(newest), "to": format_hour(newest + HOUR)})
+    server.wait("old", "newest", 600)
+    messages = folder / "messages"
+    assert not messages.exists()
+    server.backfill("old", HOURS[0], HOURS[2])
+    end = monotonic() + 900
+    while set(server.runs("old").values()) != {"success"} or len(server.runs("old")) < 4:
+        assert monotonic() < end, server.runs("old")
+        sleep(2)
+    assert len(findings(str(folder / "lake/old"), kinds=["alert"])) == 3
+    assert messages.read_text().splitlines() == ['"summary 3"']

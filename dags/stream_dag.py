@@ -23,9 +23,9 @@ from transom_notify import Notify
 from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
 
 POOL = "transom"
-NOTIFY = {"execution_timeout": timedelta(minutes=14), "retries": 1}
-"""Settings of the task `notify`: it ends before another run may send its messages. The retry is for a killed
-process; a message that was not sent is no failure."""
+NOTIFY = {"execution_timeout": timedelta(minutes=14)}
+"""Settings of the task `notify`: it ends before another run may send its messages. A notifier that hangs does
+not use up this time."""
 
 
 @dataclass(frozen=True)

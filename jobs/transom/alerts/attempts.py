@@ -1,8 +1,8 @@
 """Attempts to send messages by foreign code, each with a time limit.
 
-A notifier may hang, and a thread cannot be ended. So each attempt has a thread of its own, which is left
-behind when the time is up. Within a run, no second attempt begins before the first one has ended: a receiver
-that is only slow gets the message once.
+A notifier may hang, and a thread cannot be ended. So each attempt has a thread of its own, which the run
+abandons when the time is up. Within a run, no second attempt begins before the first one has ended: a
+receiver that is only slow gets the message once.
 """
 
 import threading

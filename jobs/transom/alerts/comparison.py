@@ -56,7 +56,7 @@ def due(
 ) -> Iterator[Delivery]:
     """Yield the messages about findings that are there: raised, updated and ended ones.
 
-    What a silence held back is sent when the silence has ended, if the finding still goes on.
+    What was silenced is sent when the silence has ended, if the finding still goes on.
 
     Args:
         recipient: the recipient.

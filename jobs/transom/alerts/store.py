@@ -142,8 +142,8 @@ def record(
 ) -> None:
     """Record the status of the rows of messages that a run was sending.
 
-    What arrived is sent, whoever has claimed it meanwhile. What failed may be another run's by now, which
-    records it itself.
+    What arrived is sent, also if another run has claimed it meanwhile. What failed may be another run's by
+    now, which records it itself.
     """
     where = f"recipient = {literal(recipient)} AND message IN ({_listed(messages)}) AND " + (
         "status IN ('sending', 'failed')"

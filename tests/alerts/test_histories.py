@@ -7,12 +7,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from transom.alerts import store
 from transom.alerts.comparison import Recipient
 from transom.alerts.deliver import LEASE
 from transom.alerts.store import deliveries
-from transom.findings.from_ledger import Finding
+from transom.findings.store import to_arrow
 
 HOURS = range(6)
 OPS = Recipient("ops", summary_after=2 * HOUR, at_most=20)
@@ -44,6 +45,10 @@ LOST: Steps = [
 BACKFILLED: Steps = [
     ("run", 5, 1), ("land", 0, "a", 12), ("land", 1, "a", 0), ("land", 2, "a", 25), ("backfill", 0, 3, True),
     ("land", 2, "a", 0), ("backfill", 1, 3, False), ("land", 0, "b", 25), ("notify", "down", True),
+]  # fmt: skip
+GROWN: Steps = [
+    ("land", 4, "b", 12), ("land", 2, "a", 25), ("run", 2, 6), ("notify", "down", False),
+    ("land", 5, "a", 25), ("run", 2, 6), ("quarantined", 5), ("notify", "down", False),
 ]  # fmt: skip
 AGAIN: Steps = [*CHANGED, ("notify", "", True), ("land", 1, "a", 12)]
 
@@ -90,7 +95,7 @@ def play(lake: AlertLake, receiver: Receiver, steps: Steps) -> None:
             case "writing" | "quarantined":
                 lake.set_states([of[0]], what)
                 if what == "quarantined":
-                    lake.sync(absent=partial(covers, at(of[0])))
+                    withhold(lake, at(of[0]))
             case "notify":
                 deliver(lake, receiver, f"run {number}", *of)
             case "backfill":
@@ -121,8 +126,15 @@ def backfill_hours(
         assert sum(message["state"] == "summary" for message in new) <= 1
 
 
-def covers(hour: datetime, finding: Finding) -> bool:
-    return finding.first_hour is not None and finding.first_hour <= hour <= finding.hour
+def withhold(lake: AlertLake, hour: datetime) -> None:
+    """Write the findings without the rows of an hour: what began before it goes on up to it."""
+    present = []
+    for finding in lake.findings():
+        if not (finding.first_hour and finding.first_hour <= hour <= finding.hour):
+            present.append(finding)
+        elif finding.first_hour < hour:
+            present.append(replace(finding, hour=hour - HOUR, end_time=hour, ongoing=True))
+    write_deltalake(lake.ledger.open("findings"), to_arrow(present), mode="overwrite")
 
 
 def deliver(lake: AlertLake, receiver: Receiver, run_id: str, how: str, late: bool) -> None:
@@ -197,6 +209,7 @@ LONG_EXAMPLES = settings(
 @given(histories(st.one_of(notify, backfill)))
 @example(AGAIN)
 @example(BACKFILLED)
+@example(GROWN)
 @example(LOST)
 def test_healthy_runs_send_each_message_once(steps: Steps) -> None:
     """Slow (20 seconds): each history is a dozen deliveries, with real tables."""

@@ -1,35 +1,47 @@
 """The hours of an open stream: states of now, and stale hours that are kept while nothing changes."""
 
+import shutil
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between
-from transom.app.freshness import freshness_of, snapshot_of
+from transom.app.freshness import freshness_of
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.views import stream_hours
 from transom.views.hours import HourGrid, hours
+from transom.views.open_stream import OpenStream
 from transom.views.stream_hours import StreamHours
 
 
-class CountedHours:
-    """The hours of a lake, with the number of times that stale hours were computed; `go` lets these go on."""
+class CountedStream(OpenStream):
+    """An open stream with the number of times that stale hours were computed; `go` lets these go on."""
 
     def __init__(self, lake: ViewedLake) -> None:
-        self.lake, self.computed, self.go = lake, 0, threading.Event()
+        super().__init__(lake.uri, lake.stream)
+        self.computed, self.go = 0, threading.Event()
         self.go.set()
-        self.hours = StreamHours(lake.stream, lake.root, self.snapshot, self.freshness)
-
-    def snapshot(self) -> LedgerSnapshot:
-        return snapshot_of(self.lake.stream, self.lake.ledger)
 
     def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
         assert self.go.wait(60)
         self.computed += 1
-        return freshness_of(self.lake.stream, snapshot)
+        return super().freshness(snapshot)
+
+
+class CountedHours:
+    """The hours of a lake, which are computed by a `CountedStream`."""
+
+    def __init__(self, lake: ViewedLake) -> None:
+        self.lake, self.opened = lake, CountedStream(lake)
+        self.hours = StreamHours(self.opened)
+
+    @property
+    def computed(self) -> int:
+        return self.opened.computed
 
     def grid(self, patience: float | None = 60) -> HourGrid:
         return self.hours.grid(between(0, 6), patience)
@@ -50,7 +62,7 @@ def states(grid: HourGrid, stage: str) -> list[str]:
 
 
 def test_grid_is_that_of_the_ledger(counted: CountedHours) -> None:
-    snapshot, stream = counted.snapshot(), counted.lake.stream
+    snapshot, stream = counted.opened.snapshot(), counted.lake.stream
     assert counted.grid() == hours(stream, snapshot, freshness_of(stream, snapshot), between(0, 6))
 
 
@@ -76,11 +88,11 @@ def test_states_are_of_now_while_stale_hours_are_kept(
 
 
 def test_page_does_not_wait_for_stale_hours(counted: CountedHours) -> None:
-    counted.go.clear()
+    counted.opened.go.clear()
     grid = counted.grid(patience=0)
     assert states(grid, "patterns") == ["published"] * 6
     assert grid.notice == "Stale hours are being computed and are not shown yet."
-    counted.go.set()
+    counted.opened.go.set()
     assert states(counted.grid(patience=None), "patterns") == ["stale"] * 6
 
 
@@ -88,7 +100,24 @@ def test_failure_of_the_computation_is_that_of_the_page_and_is_tried_again(
     counted: CountedHours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(counted.hours, "_freshness", lambda snapshot: 1 / 0)
+        patch.setattr(counted.opened, "freshness", lambda snapshot: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             counted.grid()
     assert counted.grid().notice is None
+
+
+@pytest.mark.parametrize("run", ["a", "other run"])
+def test_lake_that_is_made_again_has_its_own_hours(
+    counted: CountedHours, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    monkeypatch.setattr(stream_hours, "KEEP", 0)
+    counted.quarantine(2)
+    assert states(counted.grid(), "ingest")[2] == "quarantined"
+    shutil.rmtree(tmp_path / "lake")
+    again = ViewedLake(tmp_path)
+    again.publish(range(4), run=run)
+    grid = counted.grid()
+    assert states(grid, "ingest") == ["published"] * 4 + ["none"] * 2
+    stream, snapshot = again.stream, again.ledger.snapshot()
+    assert grid == hours(stream, snapshot, freshness_of(stream, snapshot), between(0, 6))
+    assert counted.computed == 2

@@ -13,10 +13,9 @@ from pathlib import Path
 from bench.draw import FIRST
 from bench.page_lake import HOURS, name_of
 from bench.ways import timed
-from transom.app.freshness import freshness_of, snapshot_of
 from transom.core.intervals import HOUR, Interval
-from transom.ledger.ledger import Ledger
 from transom.stream import load
+from transom.views.open_stream import OpenStream
 from transom.views.stream_hours import PATIENCE, StreamHours
 from transom.views.view import view_of
 
@@ -42,10 +41,7 @@ class Opened:
         return sum(map(len, self._opened().grid(ALL, patience=None).stages.values()))
 
     def _opened(self) -> StreamHours:
-        root = f"{self.lake}/{self.stream.name}"
-        ledger = Ledger(root, create=False)
-        snapshot = partial(snapshot_of, self.stream, ledger)
-        return StreamHours(self.stream, root, snapshot, partial(freshness_of, self.stream))
+        return StreamHours(OpenStream(self.lake, self.stream))
 
     def last(self, length: timedelta, key: str | None = None) -> int:
         """Compute the page of the last hours, and return the number of its sections."""

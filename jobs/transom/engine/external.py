@@ -25,6 +25,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
 from transom.storage.external_source import TIME, ExternalSource, Rows
+from transom.storage.latest_table import LatestTable, Revision
 from transom.storage.tables import SPARK_TYPES, LakeError, one_line_message
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class ExternalSources:
         hours = {source.series: table.hours(required) for source, table in self._observers.items()}
         return snapshot.with_external(hours)
 
-    def versions(self) -> tuple[int, ...]:
+    def revisions(self) -> tuple[Revision, ...]:
         """Return the latest version of each table, and of the ledger of each stream; raise as `beside`."""
-        return tuple(table.version() for table in self._observers.values())
+        return tuple(table.revision() for table in self._observers.values())
 
     def pinned(self) -> Mapping[ExternalSource, Rows]:
         """Return a reader of each table, at the version of the last `beside`; of a stream, at the latest."""
@@ -88,36 +89,30 @@ class _Table:
     def __init__(self, source: ExternalSource) -> None:
         self._source = source
         self._uri = source.table or ""
-        self._table: DeltaTable | None = None
-        self._version = -1
+        self._table = LatestTable(self._uri)
+        self._revision: Revision | None = None
         self._hours: Hours = {}
         self._whole = PartitionState("published", "")
 
     def hours(self, required: Collection[datetime]) -> Hours:
         with _errors_in_words(self._source, self._uri):
-            table = self._latest()
-            if self._version != table.version():
+            table, revision = self._table.read()
+            if self._revision != revision:
                 _require_columns(self._source, table)
                 if self._source.time is None:
                     self._whole = PartitionState("published", "", digest=_digest_of_files(table))
                 else:
                     self._hours = _hours_of_files(self._source, table)
-                self._version = table.version()
+                self._revision = revision
         return dict.fromkeys(required, self._whole) if self._source.time is None else self._hours
 
-    def version(self) -> int:
+    def revision(self) -> Revision:
         with _errors_in_words(self._source, self._uri):
-            return self._latest().version()
-
-    def _latest(self) -> DeltaTable:
-        if self._table is None:
-            self._table = DeltaTable(self._uri)
-        else:
-            self._table.update_incremental()
-        return self._table
+            return self._table.read()[1]
 
     def pinned(self) -> Rows:
-        uri, version, source = self._uri, self._version, self._source
+        assert self._revision is not None, "hours() comes first"
+        uri, version, source = self._uri, self._revision.version, self._source
 
         def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
             table = spark.read.format("delta").option("versionAsOf", version).load(uri)
@@ -138,9 +133,9 @@ class _Stream:
             other = self._opened().snapshot([EVENTS[0]])
         return {hour: state for hour, state in other.series(*EVENTS).items() if hour in other.required_hours}
 
-    def version(self) -> int:
+    def revision(self) -> Revision:
         with _errors_in_words(self._source, self._root):
-            return self._opened().open("ledger").version()
+            return self._opened().revision("ledger")
 
     def _opened(self) -> Ledger:
         source, root = self._source, self._root

@@ -70,7 +70,7 @@ class Ledger(TableFolder):
     def __init__(self, root: str, create: bool = True) -> None:
         super().__init__(root)
         self._created: set[str] = set()
-        self._snapshots: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
+        self._snapshots: dict[tuple[str, ...] | None, tuple[DeltaTable, int, LedgerSnapshot]] = {}
         self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
         if create:
             self.create(*self.tables.values())
@@ -87,12 +87,13 @@ class Ledger(TableFolder):
     def _snapshot(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
         # Reading years of hours takes a second, and a run needs several snapshots.
         key = None if stages is None else tuple(sorted(stages))
-        version, snapshot = self._snapshots.get(key, (-1, LedgerSnapshot({})))
-        if version != table.version():
+        known, version, snapshot = self._snapshots.get(key, (None, -1, LedgerSnapshot({})))
+        # A ledger that was deleted and made again is another object.
+        if known is not table or version != table.version():
             where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
             rows = query(table, f"SELECT * FROM t WHERE {where}")
             snapshot = LedgerSnapshot({}, stored=StoredPartitions(rows))
-            self._snapshots[key] = table.version(), snapshot
+            self._snapshots[key] = table, table.version(), snapshot
         return snapshot
 
     def claim(
@@ -179,11 +180,11 @@ class Ledger(TableFolder):
             merge = table.merge(source, on, source_alias="s", target_alias="t", commit_properties=properties)
             merge = merge.when_matched_delete(f"s.status = '{DELETED}'")
             merge.when_matched_update_all().when_not_matched_insert_all().execute()
-            for key, (known, snapshot) in self._snapshots.items():
-                if known == version == table.version() - 1:
+            for key, (of, known, snapshot) in self._snapshots.items():
+                if of is table and known == version == table.version() - 1:
                     # The commit changes only this stage.
                     new = snapshot.updated(states) if key is None or stage in key else snapshot
-                    self._snapshots[key] = table.version(), new
+                    self._snapshots[key] = table, table.version(), new
             return table.version() + tokens_from(table)
 
         return retry(commit)
@@ -238,6 +239,11 @@ class Ledger(TableFolder):
         commits = self.open("ledger").history()
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
         return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
+
+    def changed_at(self) -> datetime | None:
+        """Return the time of the latest commit, by the log; None if the log no longer has it."""
+        commits = self.open("ledger").history(1)
+        return datetime.fromtimestamp(commits[0]["timestamp"] / 1000, UTC) if commits else None
 
     def runs(self, where: str = "TRUE") -> list[dict[str, Any]]:
         """Return the finished runs that meet an SQL condition, oldest first."""

@@ -216,6 +216,12 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         hours = [part.hours[exists & condition(part)] for part, exists in self._parts]
         return HourSet.of_numbers(np.unique(np.concatenate([np.array([], dtype=np.int64), *hours])))
 
+    def hours_having(self, status: Status, stage: str) -> HourSet:
+        """Return the hours of a stage in which a partition has a status."""
+        return self._hour_set(
+            lambda part: part.having([status]) & part.of_tables(lambda table: table[0] == stage)
+        )
+
     def hours(self, stage: str) -> HourSet:
         """Return the requested hours of a stage."""
         if stage not in self._hours:

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
-from transom.storage.tables import LakeError, one_line_message
+from transom.storage.latest_table import Revision
+from transom.storage.tables import LakeError, TableFolder, one_line_message
 
 
 class PinnedTable:
@@ -19,12 +21,15 @@ class PinnedTable:
 
     Args:
         table: the table, which may be updated later.
+        revision: what identifies the version.
 
     Attributes:
+        revision: the same.
         columns: the types of the columns, such as `string`; `None` for lists and structs.
     """
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: DeltaTable, revision: Revision) -> None:
+        self.revision = revision
         self.columns: Mapping[str, str | None] = {
             field.name: field.type.type if isinstance(field.type, PrimitiveType) else None
             for field in table.schema().fields
@@ -39,14 +44,24 @@ class PinnedTable:
         Raises:
             LakeError: the table cannot be read.
         """
-        try:
+        with self._errors():
             yield from pa.RecordBatchReader.from_stream(self._builder.execute(sql))
-        except (DeltaError, pa.ArrowException, OSError) as error:
-            raise LakeError(f"lake: {self._uri} cannot be read: {one_line_message(error)}") from error
+
+    def read(self, sql: str) -> pa.Table:
+        """Return the result of an SQL query over the table `t`; raise as `batches`."""
+        with self._errors():
+            return pa.RecordBatchReader.from_stream(self._builder.execute(sql)).read_all()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of an SQL query over the table `t`; raise as `batches`."""
         return [row for batch in self.batches(sql) for row in batch.to_pylist()]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, pa.ArrowException, OSError) as error:
+            raise LakeError(f"lake: {self._uri} cannot be read: {one_line_message(error)}") from error
 
 
 class OpenTables:
@@ -59,8 +74,8 @@ class OpenTables:
     def __init__(self, root: str) -> None:
         self.root = root
         self._lock = threading.Lock()
-        self._open: dict[str, DeltaTable] = {}
-        self._rows: dict[str, tuple[int, Mapping[datetime, int]]] = {}
+        self._tables = TableFolder(root)
+        self._rows: dict[str, tuple[Revision, Mapping[datetime, int]]] = {}
 
     def pin(self, name: str) -> PinnedTable | None:
         """Return the latest version of a table; None if it does not exist.
@@ -69,33 +84,28 @@ class OpenTables:
             LakeError: the lake cannot be read.
         """
         with self._lock:
-            table = self._latest(name)
-            return None if table is None else PinnedTable(table)
+            latest = self._latest(name)
+            return None if latest is None else PinnedTable(*latest)
 
     def rows_by_hour(self, name: str) -> Mapping[datetime, int]:
         """Return the number of rows of each hour of a table, from its log; empty if it does not exist."""
         with self._lock:
-            table = self._latest(name)
-            if table is None:
+            latest = self._latest(name)
+            if latest is None:
                 return {}
-            if self._rows.get(name, (-1,))[0] != table.version():
+            table, revision = latest
+            if name not in self._rows or self._rows[name][0] != revision:
                 files = pa.table(table.get_add_actions(flatten=True))
                 counts = Counter[datetime]()
                 for hour, rows in zip(files["partition.hour"].to_pylist(), files["num_records"], strict=True):
                     counts[hour] += rows.as_py() or 0
-                self._rows[name] = table.version(), counts
+                self._rows[name] = revision, counts
             return self._rows[name][1]
 
-    def _latest(self, name: str) -> DeltaTable | None:
+    def _latest(self, name: str) -> tuple[DeltaTable, Revision] | None:
         try:
-            if name in self._open:
-                # An update takes a tenth of the time of reading the whole log.
-                self._open[name].update_incremental()
-            else:
-                self._open[name] = DeltaTable(f"{self.root}/{name}")
+            return self._tables.latest(name).read()
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as error:
-            self._open.pop(name, None)
             raise LakeError(f"lake: {self.root}/{name} cannot be read: {one_line_message(error)}") from error
-        return self._open[name]

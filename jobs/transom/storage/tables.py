@@ -23,6 +23,7 @@ from deltalake import DeltaTable, Field, QueryBuilder, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from transom.core.intervals import Interval, merge_hours
+from transom.storage.latest_table import LatestTable, Revision
 
 T = TypeVar("T")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -182,7 +183,7 @@ def retry(commit: Callable[[], T], conflict: type[Exception] = CommitFailedError
     return commit()
 
 
-def create(root: str, table: Table, opened: DeltaTable | None = None) -> DeltaTable:
+def create(root: str, table: Table, latest: LatestTable | None = None) -> DeltaTable:
     """Open a table; create it if it does not exist, and add missing columns and properties.
 
     Several runs may do this at the same time.
@@ -190,7 +191,7 @@ def create(root: str, table: Table, opened: DeltaTable | None = None) -> DeltaTa
     Args:
         root: the folder of the table.
         table: the description.
-        opened: the table if it is already open; it is updated.
+        latest: the table if it is already open; it is updated.
 
     Raises:
         LakeError: the lake cannot be read or written.
@@ -199,7 +200,7 @@ def create(root: str, table: Table, opened: DeltaTable | None = None) -> DeltaTa
     uri = f"{root}/{table.name}"
     try:
         # Another run may change the table after it is opened, perhaps in the same way.
-        return retry(partial(_create, uri, table, opened))
+        return retry(partial(_create, table, latest or LatestTable(uri)))
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {uri} cannot be opened or created: {one_line_message(error)}") from error
 
@@ -211,17 +212,19 @@ def one_line_message(error: Exception) -> str:
     return " ".join(" ".join(lines).split()) or type(error).__name__
 
 
-def _create(uri: str, table: Table, opened: DeltaTable | None) -> DeltaTable:
+def _create(table: Table, latest: LatestTable) -> DeltaTable:
     schema = Schema.from_arrow(table.arrow_schema())
     properties = TABLE_PROPERTIES if "hour" in table.partition else SHORT_LOG
     if table.unsearched:
         properties = properties | NO_BOUNDS
     try:
-        existing = _latest(uri, opened)
+        existing, _ = latest.read()
     except TableNotFoundError:
-        return DeltaTable.create(
-            uri, schema, mode="ignore", partition_by=list(table.partition), configuration=properties
+        created = DeltaTable.create(
+            latest.uri, schema, mode="ignore", partition_by=list(table.partition), configuration=properties
         )
+        latest.put(created)
+        return created
     types = {field.name: field.type for field in existing.schema().fields}
     missing: list[Field] = []
     for field in schema.fields:
@@ -229,23 +232,14 @@ def _create(uri: str, table: Table, opened: DeltaTable | None) -> DeltaTable:
             missing.append(field)
         elif types[field.name] != field.type:
             raise TableMismatch(
-                f"table {uri}: column {field.name} is {types[field.name]} in the lake and {field.type} "
-                "in the specification; give the column another name or the stream another lake"
+                f"table {latest.uri}: column {field.name} is {types[field.name]} in the lake and "
+                f"{field.type} in the specification; give the column another name or the stream another lake"
             )
     if missing:
         existing.alter.add_columns(missing)
     if properties.items() - existing.metadata().configuration.items():
         existing.alter.set_table_properties(properties)
     return existing
-
-
-def _latest(uri: str, opened: DeltaTable | None) -> DeltaTable:
-    """Return the latest version of a table: `opened`, updated, if it is given."""
-    if opened is None:
-        return DeltaTable(uri)
-    # An update takes a tenth of the time of reading the whole log.
-    opened.update_incremental()
-    return opened
 
 
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
@@ -303,7 +297,7 @@ def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str
 
 
 class TableFolder:
-    """The tables of a stream in the folder `root`; each is opened once.
+    """The tables of a stream in the folder `root`; each is opened once, see `LatestTable`.
 
     Args:
         root: the folder.
@@ -312,14 +306,21 @@ class TableFolder:
 
     def __init__(self, root: str, beside: "TableFolder | None" = None) -> None:
         self.root = root
-        self._opened: dict[str, DeltaTable] = {} if beside is None else beside._opened
+        self._opened: dict[str, LatestTable] = {} if beside is None else beside._opened
 
     def create(self, *tables: Table) -> None:
         """Create tables that do not exist, and add missing columns."""
         for table in tables:
-            self._opened[table.name] = create(self.root, table, self._opened.get(table.name))
+            create(self.root, table, self.latest(table.name))
+
+    def latest(self, name: str) -> LatestTable:
+        """Return a table, which need not exist."""
+        return self._opened.setdefault(name, LatestTable(f"{self.root}/{name}"))
 
     def open(self, name: str) -> DeltaTable:
-        """Return the latest version of a table; the next call may update the same object."""
-        self._opened[name] = _latest(f"{self.root}/{name}", self._opened.get(name))
-        return self._opened[name]
+        """Return the latest version of a table; raises as `LatestTable.read`."""
+        return self.latest(name).read()[0]
+
+    def revision(self, name: str) -> Revision:
+        """Return what identifies the latest version of a table; raises as `LatestTable.read`."""
+        return self.latest(name).read()[1]

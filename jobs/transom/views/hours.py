@@ -92,6 +92,12 @@ class StaleHours:
     which: Int64s
     causes: tuple[Cause, ...]
 
+    def within(self, interval: Interval) -> list[datetime]:
+        """Return the stale hours of an interval."""
+        ends = number_of(interval.start), number_of(interval.end)
+        first, end = np.searchsorted(self.hours, ends).tolist()
+        return list(map(moment_of, self.hours[first:end].tolist()))
+
     def texts(self, hours: Int64s) -> dict[int, str]:
         """Return the cause of each of some stale hours as text."""
         inside = np.isin(self.hours, hours)

@@ -1,14 +1,14 @@
 """A stream that is open for views: one ledger and one set of tables for all of them. No Spark."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, TypeVar
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from transom.api import Results, read
 from transom.app.definitions import definitions_of
@@ -21,6 +21,7 @@ from transom.ledger.freshness import Freshness
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
+from transom.storage.latest_table import Revision
 from transom.storage.open_tables import OpenTables
 from transom.storage.tables import LakeError, Table, one_line_message
 from transom.stream import Stream
@@ -45,11 +46,13 @@ class _Ledger:
     Attributes:
         own: its states; the same object until a run changes them.
         snapshot: the states, with the hours of external tables.
+        changed_at: when its newest entry was made; None if this is not known.
         notices: what a reader should know about it.
     """
 
     own: LedgerSnapshot
     snapshot: LedgerSnapshot
+    changed_at: datetime | None
     notices: tuple[str, ...] = ()
 
 
@@ -77,6 +80,7 @@ class OpenStream:
         stream: the stream.
         results: its results.
         tables: its tables.
+        ledger: its ledger, for all but the states, which `snapshot` returns.
 
     Raises:
         NothingToView: no run of the stream is in the lake.
@@ -87,17 +91,28 @@ class OpenStream:
         results = read(lake, stream)
         self.stream, root = results.stream, results.root
         self.results: Results = _OpenResults(root, self.stream, self)
-        if not DeltaTable.is_deltatable(f"{root}/ledger"):
-            raise NothingToView(f"no run of {self.stream.name} is in this lake: {root}")
         self.tables = OpenTables(root)
-        self._ledger = Ledger(root, create=False)
+        if not DeltaTable.is_deltatable(f"{root}/ledger"):
+            raise self.nothing()
+        self.ledger = Ledger(root, create=False)
         self._lock = threading.Lock()
         self._freshness: tuple[LedgerSnapshot, Freshness] | None = None
         stages = definitions_of(self.stream).values()
         steps = (step for stage in stages for step in stage.steps)
         self._declared: dict[str, Table] = {step.table.name: step.table for step in steps}
         self._external = ExternalSources(root, (filler for stage in stages for filler in stage.fillers))
-        self._last: tuple[tuple[int, ...], _Ledger] | None = None
+        self._last: tuple[tuple[Revision, ...], _Ledger] | None = None
+
+    def nothing(self) -> NothingToView:
+        """Return the error that the lake has no ledger of the stream."""
+        return NothingToView(f"no run of {self.stream.name} is in this lake: {self.tables.root}")
+
+    def external_revisions(self) -> Hashable:
+        """Return what identifies the external tables of now, or the error of one that cannot be read."""
+        try:
+            return self._external.revisions()
+        except LakeError as error:
+            return str(error)
 
     def snapshot(self) -> LedgerSnapshot:
         """Return the latest state of the ledger, with the external tables of the stream.
@@ -106,6 +121,10 @@ class OpenStream:
             LakeError: the lake cannot be read.
         """
         return self._read().snapshot
+
+    def changed_at(self) -> datetime | None:
+        """Return when the newest entry of the ledger was made; None if its log no longer has it."""
+        return self._read().changed_at
 
     def notices(self) -> list[str]:
         """Return what a reader should know about every page of the stream now, such as a missing table."""
@@ -177,12 +196,7 @@ class OpenStream:
                 ) from None
         return values
 
-    def selection(
-        self,
-        interval: Interval,
-        key: Mapping[str, str] | None = None,
-        page: int = 1,
-    ) -> Selection:
+    def selection(self, interval: Interval, key: Mapping[str, str] | None = None, page: int = 1) -> Selection:
         """Return the rows of some hours and a key, in the present state of the lake.
 
         Args:
@@ -193,10 +207,15 @@ class OpenStream:
         Raises:
             ValueError: as of `key_of`.
         """
-        return self._selection(self.snapshot(), interval, key or {}, page)
+        return self._selection(self.snapshot(), interval, key or {}, page, {})
 
     def consistent(
-        self, interval: Interval, key: Mapping[str, str], page: int, view: Callable[[Selection], T]
+        self,
+        interval: Interval,
+        key: Mapping[str, str],
+        page: int,
+        view: Callable[[Selection], T],
+        stale: Mapping[str, Collection[datetime]] | None = None,
     ) -> tuple[T, list[str]]:
         """Return a view of one state of the lake; it is read again if a run publishes meanwhile.
 
@@ -205,44 +224,64 @@ class OpenStream:
             key: as of `selection`.
             page: as of `selection`.
             view: reads the view.
+            stale: the stale hours of each stage, if they are known.
 
         Returns:
-            The view, and notices, such as that a run published at every attempt.
+            The view, and notices, such as that a run writes hours of the interval.
 
         Raises:
             ValueError: as of `key_of`.
         """
         before = self._read()
         for _ in range(ATTEMPTS):
-            result = view(self._selection(before.snapshot, interval, key, page))
+            result = view(self._selection(before.snapshot, interval, key, page, stale or {}))
             after = self._read()
             if after.own is before.own or _states(before.own, interval) == _states(after.own, interval):
-                return result, [*before.notices]
+                return result, [*before.notices, *self._writing(after.own, interval)]
             before = after
         note = "A run is publishing hours of this page: its parts may be of different states."
         return result, [*before.notices, note]
 
+    def _writing(self, snapshot: LedgerSnapshot, interval: Interval) -> Iterator[str]:
+        """Yield a notice if a run has claimed hours of the interval."""
+        writing = {stage: snapshot.hours_having("writing", stage) for stage in self.stream.stages}
+        counts = {stage: sum(hour in interval for hour in hours) for stage, hours in writing.items()}
+        texts = [f"{counted(count, 'hour')} of {stage}" for stage, count in counts.items() if count]
+        if texts:
+            yield f"A run is writing {', '.join(texts)}, or was killed; until it ends, they are left out."
+
     def _selection(
-        self, snapshot: LedgerSnapshot, interval: Interval, key: Mapping[str, str], page: int
+        self,
+        snapshot: LedgerSnapshot,
+        interval: Interval,
+        key: Mapping[str, str],
+        page: int,
+        stale: Mapping[str, Collection[datetime]],
     ) -> Selection:
         self.key_of(key)
-        return Selection(self.tables, self.stream, snapshot, interval, key, page, self._declared)
+        return Selection(self.tables, self.stream, snapshot, interval, key, page, self._declared, stale)
 
     def _read(self) -> _Ledger:
         with self._lock:
             try:
-                own = self._ledger.snapshot()
+                own = self.ledger.snapshot()
+            except TableNotFoundError:
+                raise self.nothing() from None
             except (DeltaError, OSError) as error:
                 root = self.tables.root
                 raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
+            last = self._last
+            is_new = last is None or last[1].own is not own
+            changed_at = self.ledger.changed_at() if last is None or is_new else last[1].changed_at
             try:
-                versions, last = self._external.versions(), self._last
-                if last is None or last[0] != versions or last[1].own is not own:
+                revisions = self._external.revisions()
+                if last is None or is_new or last[0] != revisions:
                     # Freshness is kept with its snapshot.
-                    self._last = last = versions, _Ledger(own, self._external.beside(own))
+                    with_external = self._external.beside(own)
+                    self._last = last = revisions, _Ledger(own, with_external, changed_at)
                 return last[1]
             except LakeError as error:
-                return _Ledger(own, own, (f"Waits: {error}.",))
+                return _Ledger(own, own, changed_at, (f"Waits: {error}.",))
 
 
 def _states(snapshot: LedgerSnapshot, interval: Interval) -> dict[object, object]:

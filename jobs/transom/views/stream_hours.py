@@ -6,21 +6,17 @@ thread for all streams, and kept as long as nothing changes.
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Unfinished
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from transom.app.definitions import definitions_of
 from transom.core.intervals import Interval
-from transom.engine.external import ExternalSources
-from transom.ledger.freshness import Freshness
 from transom.ledger.hour_states import COLUMNS, HourStates
-from transom.ledger.snapshot import LedgerSnapshot
-from transom.spec.stream import Stream
-from transom.storage.tables import LakeError, TableFolder, query
+from transom.storage.latest_table import Revision
 from transom.views.hours import HourGrid, Staleness, grid_of, staleness_of
+from transom.views.open_stream import OpenStream
 
 KEEP = 60.0
 """How long stale hours are shown after a change, in seconds: a run commits a dozen times."""
@@ -43,26 +39,13 @@ class StreamHours:
     """The hours of a stream; several threads may use them.
 
     Args:
-        stream: the stream. Of another stream file there is another object.
-        root: the folder of the stream in the lake.
-        snapshot: returns the state of the ledger now, with the external tables.
-        freshness: returns the freshness of its partitions.
+        opened: the stream. Of another stream file there is another object.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        root: str,
-        snapshot: Callable[[], LedgerSnapshot],
-        freshness: Callable[[LedgerSnapshot], Freshness],
-    ) -> None:
-        self._stream, self._snapshot, self._freshness = stream, snapshot, freshness
-        self._tables = TableFolder(root)
-        fillers = (filler for stage in definitions_of(stream).values() for filler in stage.fillers)
-        self._external = ExternalSources(root, fillers)
+    def __init__(self, opened: OpenStream) -> None:
+        self._opened = opened
         self._lock = threading.Lock()
-        self._version = -1
-        self._states: HourStates | None = None
+        self._states: tuple[Revision, HourStates] | None = None
         self._computed: _Computed | None = None
         self._computing: Future[None] | None = None
 
@@ -77,29 +60,41 @@ class StreamHours:
         Raises:
             LakeError: the lake cannot be read.
         """
+        states, staleness, notice = self._now(patience)
+        return replace(grid_of(self._opened.stream, states, staleness, interval), notice=notice)
+
+    def stale(
+        self, interval: Interval, patience: float | None = PATIENCE
+    ) -> tuple[dict[str, list[datetime]], str | None]:
+        """Return the stale hours of each stage in an interval; arguments and errors as of `grid`.
+
+        Returns:
+            The hours, and what a reader should know about them; None if nothing.
+        """
+        _, staleness, notice = self._now(patience)
+        return {stage: of.within(interval) for stage, of in staleness.items()}, notice
+
+    def _now(self, patience: float | None) -> tuple[HourStates, Staleness, str | None]:
+        """Return the states of now, the stale hours, and a notice if these are not those of now."""
         with self._lock:
             states, now = self._latest()
-        computed = self._stale(now, patience)
-        grid = grid_of(self._stream, states, computed.staleness if computed else {}, interval)
+        computed = self._computed_stale(now, patience)
         if computed is None:
-            return replace(grid, notice="Stale hours are being computed and are not shown yet.")
-        if computed.of != now:
-            return replace(grid, notice=f"Stale hours are those of {computed.time:%H:%M} UTC.")
-        return grid
+            return states, {}, "Stale hours are being computed and are not shown yet."
+        late = f"Stale hours are those of {computed.time:%H:%M} UTC." if computed.of != now else None
+        return states, computed.staleness, late
 
     def _latest(self) -> tuple[HourStates, Hashable]:
-        """Return the states of now, and the versions of all tables that stale hours depend on."""
-        table = self._tables.open("ledger")
-        if self._states is None or table.version() != self._version:
+        """Return the states of now, and what identifies all that stale hours depend on."""
+        table = self._opened.tables.pin("ledger")
+        if table is None:
+            raise self._opened.nothing()
+        if self._states is None or self._states[0] != table.revision:
             names = ", ".join(f'"{name}"' for name in COLUMNS)
-            self._states = HourStates(query(table, f"SELECT {names} FROM t"))
-            self._version = table.version()
-        try:
-            return self._states, (self._version, self._external.versions())
-        except LakeError as error:
-            return self._states, (self._version, str(error))
+            self._states = table.revision, HourStates(table.read(f"SELECT {names} FROM t"))
+        return self._states[1], (table.revision, self._opened.external_revisions())
 
-    def _stale(self, now: Hashable, patience: float | None) -> _Computed | None:
+    def _computed_stale(self, now: Hashable, patience: float | None) -> _Computed | None:
         """Return the stale hours, of now or at most `KEEP` older, or the last ones if these take too long."""
         with self._lock:
             last = self._computed
@@ -116,6 +111,6 @@ class StreamHours:
         return self._computed
 
     def _compute(self, of: Hashable) -> None:
-        snapshot = self._snapshot()
-        staleness = staleness_of(self._stream, snapshot, self._freshness(snapshot))
+        snapshot = self._opened.snapshot()
+        staleness = staleness_of(self._opened.stream, snapshot, self._opened.freshness(snapshot))
         self._computed = _Computed(of, staleness, datetime.now(UTC), time.monotonic())

@@ -55,7 +55,7 @@ class OpenStreams:
             return known
         # Outside of the lock: a lake may be slow, and the other streams need not wait for it.
         opened = OpenStream(lake(), stream)
-        hours = StreamHours(stream, opened.tables.root, opened.snapshot, opened.freshness)
+        hours = StreamHours(opened)
         with self._lock:
             if self._streams.get(name, (None, None))[1] is stream:
                 return self._opened.setdefault(name, (opened, hours))

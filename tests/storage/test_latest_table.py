@@ -1,0 +1,81 @@
+"""A table that stays open while it is deleted and made again."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from transom.storage.open_tables import OpenTables
+from transom.storage.tables import TableFolder
+
+COMMITS = 5
+
+
+def make(folder: Path, commits: int, text: str) -> None:
+    """Delete the table `t` of a folder, and make it again."""
+    shutil.rmtree(folder / "t", ignore_errors=True)
+    for _ in range(commits):
+        write_deltalake(folder / "t", pa.table({"text": [text]}), mode="append")
+
+
+def texts(tables: OpenTables) -> list[str]:
+    table = tables.pin("t")
+    return [] if table is None else [row["text"] for row in table.rows("SELECT text FROM t")]
+
+
+@pytest.mark.parametrize("commits", [1, COMMITS, COMMITS + 3])
+def test_table_that_is_made_again_is_read_anew(tmp_path: Path, commits: int) -> None:
+    make(tmp_path, COMMITS, "old")
+    tables, folder = OpenTables(str(tmp_path)), TableFolder(str(tmp_path))
+    before, opened = folder.revision("t"), folder.open("t")
+    assert texts(tables) == ["old"] * COMMITS
+    make(tmp_path, commits, "new")
+    assert texts(tables) == ["new"] * commits
+    assert folder.revision("t") != before
+    assert folder.open("t") is not opened
+    assert folder.open("t").version() == commits - 1
+
+
+def test_table_that_is_deleted_is_missing_until_it_is_made_again(tmp_path: Path) -> None:
+    make(tmp_path, COMMITS, "old")
+    tables, folder = OpenTables(str(tmp_path)), TableFolder(str(tmp_path))
+    folder.open("t")
+    assert texts(tables) == ["old"] * COMMITS
+    shutil.rmtree(tmp_path / "t")
+    assert tables.pin("t") is None
+    with pytest.raises(TableNotFoundError):
+        folder.open("t")
+    make(tmp_path, 2, "new")
+    assert texts(tables) == ["new"] * 2
+    assert folder.open("t").version() == 1
+
+
+def test_commits_of_the_same_table_do_not_open_it_again(tmp_path: Path) -> None:
+    make(tmp_path, COMMITS, "old")
+    folder = TableFolder(str(tmp_path))
+    opened, before = folder.open("t"), folder.revision("t")
+    assert folder.revision("t") == before
+    write_deltalake(tmp_path / "t", pa.table({"text": ["more"]}), mode="append")
+    # A commit by the opened table itself, too.
+    write_deltalake(folder.open("t"), pa.table({"text": ["own"]}), mode="append")
+    assert folder.open("t") is opened
+    assert folder.revision("t").version == COMMITS + 1
+
+
+@pytest.mark.parametrize("hours", [(1,), (1, 1, 1)])
+def test_rows_by_hour_are_those_of_the_table_of_now(tmp_path: Path, hours: tuple[int, ...]) -> None:
+    def add(*numbers: int) -> None:
+        hour = pa.array([1_431_820_800_000_000] * len(numbers), pa.timestamp("us", "UTC"))
+        rows = pa.table({"hour": hour, "number": numbers})
+        write_deltalake(tmp_path / "t", rows, mode="append", partition_by=["hour"])
+
+    add(1, 2)
+    tables = OpenTables(str(tmp_path))
+    assert [*tables.rows_by_hour("t").values()] == [2]
+    shutil.rmtree(tmp_path / "t")
+    for number in hours:
+        add(number)
+    assert [*tables.rows_by_hour("t").values()] == [len(hours)]

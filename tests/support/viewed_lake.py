@@ -1,7 +1,8 @@
 """A lake for pages: its tables and its ledger are written by hand, without Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from deltalake import write_deltalake
 
 from transom import __version__
 from transom.app.definitions import definitions_of
+from transom.charts.section import Section
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
@@ -19,6 +21,8 @@ from transom.findings.store import NAME, to_arrow
 from transom.ledger.ledger import Ledger, Run
 from transom.storage.tables import Table, create
 from transom.stream import load
+from transom.views import quality, results
+from transom.views.open_stream import OpenStream
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 SIX = """
@@ -144,3 +148,21 @@ def finding(number: int, title: str, **more: Any) -> Finding:
         "end_time": at(number + 1), "ongoing": False, "evidence": (), "first_hour": at(number),
     }  # fmt: skip
     return Finding(**values | more)
+
+
+def sections_of(
+    opened: OpenStream,
+    feature: str | None = None,
+    block: str | None = None,
+    interval: Interval | None = None,
+    key: Mapping[str, str] | None = None,
+    page: int = 1,
+) -> list[Section]:
+    """Return the sections of features, read from one state of the lake; by default all, of all hours."""
+    of_block = partial(results.sections, feature=feature, block=block)
+    return opened.consistent(interval or opened.interval_of(None, None)[0], key or {}, page, of_block)[0]
+
+
+def quality_of(opened: OpenStream, interval: Interval, page: int = 1) -> list[Section]:
+    """Return the sections about the quality of the data, read from one state of the lake."""
+    return opened.consistent(interval, {}, page, quality.sections)[0]

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at, between, window
+from tests.support.viewed_lake import ViewedLake, at, between, sections_of, window
 from transom.charts.section import Section, thin
 from transom.charts.specs import labels, panels
 from transom.engine import selection
 from transom.features.aggregates import view as aggregates
 from transom.views.open_stream import OpenStream
 from transom.views.render import svg
-from transom.views.results import sections_of
 
 
 def traffic(lake: ViewedLake) -> Section:

@@ -4,12 +4,11 @@ import csv as reader
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at, between, window
-from tests.views.test_page import HOSTILE
+from tests.support.hostile import HOSTILE
+from tests.support.viewed_lake import ViewedLake, at, between, sections_of, window
 from transom.charts.section import MAX_ROWS, DataTable
 from transom.views import csv
 from transom.views.open_stream import OpenStream
-from transom.views.results import sections_of
 
 
 def parsed(table: DataTable) -> list[list[str]]:

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import SIX, ViewedLake, at, between, window
+from tests.support.viewed_lake import SIX, ViewedLake, at, between, sections_of, window
 from transom.views.open_stream import OpenStream
-from transom.views.results import sections_of
 
 EPISODE = {
     "hour": at(1), "block": "back", "client": "a", "episode_id": "e", "start_time": at(1), "last_time": at(2),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at, between, finding, window
-from tests.views.test_page import HOSTILE
+from tests.support.hostile import HOSTILE
+from tests.support.viewed_lake import ViewedLake, at, between, finding, sections_of, window
 from transom.api import Results
 from transom.charts.section import MAX_ROWS, Section
 from transom.engine.reader import StaleDataError
@@ -15,7 +15,6 @@ from transom.features.frequency.queries import Answer
 from transom.views.finding import finding_of
 from transom.views.key import KeyView, key_of
 from transom.views.open_stream import OpenStream
-from transom.views.results import sections_of
 
 
 def opened(lake: ViewedLake) -> OpenStream:

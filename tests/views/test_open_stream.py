@@ -1,5 +1,6 @@
 """A stream that is open for many views: intervals, versions, threads."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -9,15 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tests.support.viewed_lake import ViewedLake, at, between, window
+from tests.support.viewed_lake import ViewedLake, at, between, quality_of, sections_of, window
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import selection as module
 from transom.storage.open_tables import OpenTables
 from transom.storage.tables import LakeError
 from transom.views.open_stream import NothingToView, OpenStream
-from transom.views.quality import quality_of
-from transom.views.results import sections_of
 
 
 @pytest.fixture
@@ -64,18 +63,39 @@ def test_stream_without_a_requested_hour(lake: ViewedLake, tmp_path: Path) -> No
         OpenStream(empty.uri, empty.stream).interval_of(None, None)
 
 
-def test_open_stream_sees_later_commits(opened: OpenStream, lake: ViewedLake) -> None:
-    def figures() -> list[object]:
-        (part,) = sections_of(opened, "aggregates", None, between(0, 9), {"client": "a"})
-        return [] if part.table is None else [row[part.table.columns.index("n")] for row in part.table.rows]
+def figures(opened: OpenStream) -> list[object]:
+    (part,) = sections_of(opened, "aggregates", None, between(0, 9), {"client": "a"})
+    return [] if part.table is None else [row[part.table.columns.index("n")] for row in part.table.rows]
 
-    assert figures() == []
+
+def test_open_stream_sees_later_commits(opened: OpenStream, lake: ViewedLake) -> None:
+    assert figures(opened) == []
     lake.add("aggregates", [window(2, "a", 7)])
-    assert figures() == [7]
+    assert figures(opened) == [7]
     lake.add("aggregates", [window(8, "a", 9)])
-    assert figures() == [7]
+    assert figures(opened) == [7]
     lake.publish([8])
-    assert figures() == [9, 7]
+    assert figures(opened) == [9, 7]
+
+
+@pytest.mark.parametrize("runs", [0, 1, 2])
+def test_lake_that_is_made_again_is_read_anew(lake: ViewedLake, tmp_path: Path, runs: int) -> None:
+    lake.publish([8])
+    opened = OpenStream(lake.uri, lake.stream)
+    lake.add("aggregates", [window(2, "a", 7)])
+    assert figures(opened) == [7]
+    before = opened.snapshot()
+    shutil.rmtree(tmp_path / "lake")
+    with pytest.raises(NothingToView, match="no run of six is in this lake"):
+        opened.snapshot()
+    again = ViewedLake(tmp_path)
+    # With fewer commits than before, as many, and more.
+    for number in range(1 + runs):
+        again.publish(range(4 * number, 4 * number + 4), run=f"new {number}")
+    again.add("aggregates", [window(3, "a", 8)])
+    assert figures(opened) == [8]
+    assert opened.snapshot() is not before
+    assert opened.snapshot() == again.ledger.snapshot()
 
 
 def test_selection_reads_one_version_of_a_table(opened: OpenStream, lake: ViewedLake) -> None:

@@ -1,102 +1,19 @@
 """The page as HTML: hostile texts are text, nothing comes from another host, one file is enough."""
 
-import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
-from tests.support.viewed_lake import SIX, ViewedLake, at, finding, window
+from tests.support.elements import Elements
+from tests.support.hostile import HOSTILE, assert_harmless, fill
+from tests.support.viewed_lake import SIX, ViewedLake, at, finding
 from transom.charts.section import MAX_TEXT
 from transom.views.render import as_text
 from transom.views.view import view_of
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "\"'><img src=x onerror=alert(1)>",
-    "</style></svg><b onclick=x>",
-    "{{ 7 * 7 }}{% raw %}",
-    "&lt;i&gt; &amp;",
-    "javascript:alert(1)",
-    "\u202eevil \u0000\u001b[31m\ud800",
-    "\u05d0\u05d1\u05d2 \u0627\u0644",
-    "x" * 100_000,
-    "=cmd|' /C calc'!A0",
-    "http://example.com/a.js",
-]
-TAGS = {
-    *(
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "main",
-        "header",
-        "nav",
-        "section",
-        "div",
-        "h1",
-        "h2",
-    ),
-    *(
-        "p",
-        "a",
-        "span",
-        "small",
-        "strong",
-        "bdi",
-        "i",
-        "ol",
-        "ul",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-        "details",
-        "summary",
-    ),
-    *("table", "thead", "tbody", "tr", "th", "td", "svg", "g", "path", "line", "text", "rect", "defs"),
-    "clippath",
-}
 ATTRIBUTES_WITH_ADDRESSES = {"src", "href", "srcset", "action", "data", "xlink:href", "style"}
-
-
-class Elements(HTMLParser):
-    """The elements of a page, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: list[tuple[str, str]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def fill(lake: ViewedLake) -> None:
-    """Add the hostile texts to every table that the page shows."""
-    # Tables of Delta have no unpaired surrogates: file names have.
-    texts = [text.replace("\ud800", "") for text in HOSTILE]
-    lake.add("aggregates", [window(3, text, 10 + n, level=1) for n, text in enumerate(texts)])
-    row = {"hour": at(4), "block": "regulars", "window_end": at(5), "low": 2, "high": 3, "slots": "?011"}
-    row["spell_id"] = "s"
-    lake.add("persistent_items", [{**row, "client": text} for text in texts])
-    often = {"hour": at(4), "block": "often", "window_end": at(5), "window_records": 9, "max_unreported": 1}
-    counts = {"estimate": 2, "low": 1, "high": 3}
-    lake.add("frequencies", [{**often, **counts, "path": text, "rank": n} for n, text in enumerate(texts)])
-    rejected = {"hour": at(1), "source_id": "s", "source_line": 1}
-    lake.add("rejected", [{**rejected, "raw": text, "reason": text[:50], "detail": text} for text in texts])
-    lake.find(*(finding(n % 6, text, key=text, item=text, evidence=(text,)) for n, text in enumerate(texts)))
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +26,18 @@ def hostile(make_lake: Callable[[Path], ViewedLake], tmp_path_factory: pytest.Te
 
 def test_hostile_texts_are_shown_as_text(hostile: ViewedLake) -> None:
     html = view_of(hostile.uri, hostile.stream).page()
+    assert_harmless(html)
     elements = Elements(html)
-    assert elements.tags <= TAGS
-    assert not [name for name, _ in elements.attributes if name.startswith("on")]
     for text in HOSTILE[:6]:
         assert text in elements.text
     assert "49" not in elements.text.partition("{% raw %}")[0][-40:]
-    assert not re.search("[\x00-\x08\x0b-\x1f\u202e\ud800-\udfff]", html)
     assert "x" * (MAX_TEXT + 1) not in html
     assert "(100,000 characters)" in elements.text
 
 
 def test_page_of_a_hostile_key(hostile: ViewedLake) -> None:
     html = view_of(hostile.uri, hostile.stream, key={"client": HOSTILE[1]}).page()
-    assert Elements(html).tags <= TAGS
+    assert_harmless(html)
     assert HOSTILE[1] in Elements(html).text
 
 

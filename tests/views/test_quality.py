@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at, between
+from tests.support.viewed_lake import ViewedLake, at, between, quality_of
 from transom import __version__
 from transom.charts.section import MAX_ROWS, Section
 from transom.charts.specs import millis
@@ -16,7 +16,6 @@ from transom.ledger.check import Check, bounds_of
 from transom.ledger.ledger import Run
 from transom.views import check_history, quality
 from transom.views.open_stream import OpenStream
-from transom.views.quality import quality_of
 
 
 def section(lake: ViewedLake, subject: str, page: int = 1) -> Section:

@@ -10,9 +10,9 @@ import pytest
 from fastapi import Response
 
 from tests.support.asgi import request
+from tests.support.elements import Elements
 from tests.support.viewed_lake import SIX, at, finding, window
 from tests.web.conftest import Pages
-from tests.web.elements import Elements
 from transom.charts.section import MAX_ROWS
 from transom.core.intervals import format_hour
 from transom.views import stream_hours

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.support.elements import Elements
 from tests.support.viewed_lake import SIX, ViewedLake, at
 from tests.web.conftest import Pages
-from tests.web.elements import Elements
 from transom.charts.section import MAX_ROWS
 from transom.core.intervals import HOUR
 

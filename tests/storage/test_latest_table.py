@@ -1,4 +1,4 @@
-"""A table that stays open while it is deleted and made again."""
+"""A table that stays open while it is deleted and recreated."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ COMMITS = 5
 
 
 def make(folder: Path, commits: int, text: str) -> None:
-    """Delete the table `t` of a folder, and make it again."""
+    """Delete the table `t` of a folder, and recreate it."""
     shutil.rmtree(folder / "t", ignore_errors=True)
     for _ in range(commits):
         write_deltalake(folder / "t", pa.table({"text": [text]}), mode="append")
@@ -27,7 +27,7 @@ def texts(tables: OpenTables) -> list[str]:
 
 
 @pytest.mark.parametrize("commits", [1, COMMITS, COMMITS + 3])
-def test_table_that_is_made_again_is_read_anew(tmp_path: Path, commits: int) -> None:
+def test_recreated_table_is_opened_again(tmp_path: Path, commits: int) -> None:
     make(tmp_path, COMMITS, "old")
     tables, folder = OpenTables(str(tmp_path)), TableFolder(str(tmp_path))
     before, opened = folder.revision("t"), folder.open("t")
@@ -39,7 +39,7 @@ def test_table_that_is_made_again_is_read_anew(tmp_path: Path, commits: int) -> 
     assert folder.open("t").version() == commits - 1
 
 
-def test_table_that_is_deleted_is_missing_until_it_is_made_again(tmp_path: Path) -> None:
+def test_deleted_table_is_missing_until_it_is_recreated(tmp_path: Path) -> None:
     make(tmp_path, COMMITS, "old")
     tables, folder = OpenTables(str(tmp_path)), TableFolder(str(tmp_path))
     folder.open("t")

@@ -79,7 +79,7 @@ def test_open_stream_sees_later_commits(opened: OpenStream, lake: ViewedLake) ->
 
 
 @pytest.mark.parametrize("runs", [0, 1, 2])
-def test_lake_that_is_made_again_is_read_anew(lake: ViewedLake, tmp_path: Path, runs: int) -> None:
+def test_recreated_lake_is_opened_again(lake: ViewedLake, tmp_path: Path, runs: int) -> None:
     lake.publish([8])
     opened = OpenStream(lake.uri, lake.stream)
     lake.add("aggregates", [window(2, "a", 7)])

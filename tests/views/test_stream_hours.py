@@ -107,7 +107,7 @@ def test_failure_of_the_computation_is_that_of_the_page_and_is_tried_again(
 
 
 @pytest.mark.parametrize("run", ["a", "other run"])
-def test_lake_that_is_made_again_has_its_own_hours(
+def test_recreated_lake_has_its_own_hours(
     counted: CountedHours, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
     monkeypatch.setattr(stream_hours, "KEEP", 0)

@@ -88,7 +88,7 @@ class Ledger(TableFolder):
         # Reading years of hours takes a second, and a run needs several snapshots.
         key = None if stages is None else tuple(sorted(stages))
         known, version, snapshot = self._snapshots.get(key, (None, -1, LedgerSnapshot({})))
-        # A ledger that was deleted and made again is another object.
+        # A recreated ledger is another object.
         if known is not table or version != table.version():
             where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
             rows = query(table, f"SELECT * FROM t WHERE {where}")

@@ -28,8 +28,8 @@ class Revision(NamedTuple):
 class LatestTable:
     """A table at its latest version, opened once; several threads may use it.
 
-    A table that was deleted and made again is opened anew: both have the same numbers of versions, and an
-    update would mix their rows. The commits of their logs tell them apart.
+    A recreated table is opened again: versions of both have the same numbers, and an update would mix their
+    rows. The commits of their logs differ.
 
     Args:
         uri: the address of the table.
@@ -62,12 +62,12 @@ class LatestTable:
             return self._opened
 
     def put(self, table: DeltaTable) -> None:
-        """Use a table that the caller has just created at the address."""
+        """Use a table that the caller has created at the address."""
         with self._lock:
             self._opened = table, self._revision(table)
 
     def _updated(self, table: DeltaTable, known: Revision) -> tuple[DeltaTable, Revision] | None:
-        """Update the opened table; return None if another one has replaced it, or it cannot be read."""
+        """Update the opened table; return None if it was recreated or cannot be read."""
         with suppress(DeltaError, OSError):
             table.update_incremental()
             latest = self._revision(table)
@@ -80,7 +80,7 @@ class LatestTable:
         return self._commit(table.version())
 
     def _commit(self, version: int) -> Revision:
-        # A table in a store that only delta-rs can read is opened anew each time.
+        # A table in a store that only delta-rs can read is opened each time.
         with suppress(pa.ArrowException, OSError):
             system, root = resolve_filesystem(self.uri.rstrip("/"))
             file = system.get_file_info(f"{root}/_delta_log/{version:020}.json")

@@ -1,7 +1,7 @@
 """The application: login for every route, headers, and errors as pages."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from transom.spec.errors import SpecificationError
 from transom.storage.tables import LakeError, one_line_message
 from transom.views.open_stream import NothingToView
+from transom.web.limit import RETRY_AFTER, Limit, TooBusy
 from transom.web.open_streams import OpenStreams, UnknownStream
 from transom.web.parameters import BadInput
 from transom.web.render import links_of, page
@@ -35,6 +36,10 @@ TITLES = {
     422: "Not a valid address",
     500: "This page failed",
     503: "The lake cannot be read",
+}
+TITLES_OF_ERRORS: Mapping[type[Exception], str] = {
+    SpecificationError: "The stream file is wrong",
+    TooBusy: "Too many pages at once",
 }
 
 
@@ -59,9 +64,10 @@ def application(access: Access) -> FastAPI:
     It has no generated documentation: FastAPI would show that without a login.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(access.user)])
-    streams = OpenStreams()
-    app.include_router(common_routes(streams, access.user, access.readable))
-    app.include_router(stream_routes(streams), dependencies=[Depends(access.may_read)])
+    streams, place = OpenStreams(), Depends(Limit())
+    app.include_router(common_routes(streams, access.user, access.readable, place))
+    # A user without the right takes no place.
+    app.include_router(stream_routes(streams), dependencies=[Depends(access.may_read), place])
     app.middleware("http")(_with_headers)
     for kind, status in (
         (UnknownStream, 404),
@@ -70,6 +76,7 @@ def application(access: Access) -> FastAPI:
         (SpecificationError, 503),
         (LakeError, 503),
         (DeltaError, 503),
+        (TooBusy, 503),
     ):
         app.add_exception_handler(kind, _handler(status))
     app.add_exception_handler(HTTPException, _refused)
@@ -98,8 +105,10 @@ def _handler(status: int) -> Callable[[Request, Exception], Response]:
             return page(request, "nothing.html", status, text=f"{error}.", links=links)
         if isinstance(error, DeltaError):
             return _error(request, status, one_line_message(error))
-        title = "The stream file is wrong" if isinstance(error, SpecificationError) else None
-        return _error(request, status, str(error), title)
+        response = _error(request, status, str(error), TITLES_OF_ERRORS.get(type(error)))
+        if isinstance(error, TooBusy):
+            response.headers["Retry-After"] = str(RETRY_AFTER)
+        return response
 
     return handle
 

@@ -117,10 +117,17 @@ def common_routes(
     user: Callable[..., Any],
     readable: Callable[[Any, Collection[str]], Collection[str]],
 ) -> APIRouter:
-    """Return the routes that are about no stream alone; arguments as of `app.Access`."""
+    """Return the routes that are about no stream alone.
+
+    Args:
+        streams: the streams.
+        user: as of `app.Access`.
+        readable: as of `app.Access`.
+        place: the dependency of a page on a place among those that are made at once.
+    """
     router = APIRouter()
 
-    @router.get("/")
+    @router.get("/", dependencies=[place])
     def all_streams(request: Request, who: Annotated[Any, Depends(user)]) -> Response:
         """Show the streams that the user may read."""
         names = sorted(readable(who, streams.names()))
@@ -148,6 +155,7 @@ def stream_routes(streams: OpenStreams) -> APIRouter:
     _add_findings(router, visited)
     _add_hours(router, visited)
     _add_results(router, visited)
+    place: Any,
     return router
 
 

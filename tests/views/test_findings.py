@@ -14,7 +14,7 @@ from transom.core.partitions import CheckResult, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
 from transom.views import csv
 from transom.views.finding import RAW_LINES, FindingDetail, finding_of
-from transom.views.findings import PER_PAGE, FindingsPage, findings_of, table_of
+from transom.views.findings import PER_PAGE, FindingFilter, FindingsPage, findings_of, table_of
 from transom.views.open_stream import OpenStream
 
 EVENING = between(4, 6)
@@ -72,10 +72,10 @@ def full(make_lake: Callable[[Path], ViewedLake], tmp_path_factory: pytest.TempP
 
 
 def test_findings_have_their_state_in_the_interval(full: ViewedLake) -> None:
-    page = findings_of(opened(full), EVENING)
+    page = findings_of(opened(full), FindingFilter(EVENING))
     states = {row.finding.title: row.state for row in page.rows}
     assert states == {
-        "new one": "new", "new two": "new", "old": "ongoing", "of no hour": "ongoing", "gone w": "withdrawn",
+        "new one": "new", "new two": "new", "old": "earlier", "of no hour": "undated", "gone w": "withdrawn",
     }  # fmt: skip
     assert (titles(page)[0], titles(page)[-1], page.total, page.pages) == ("new one", "gone w", 5, 1)
     (gone,) = (row for row in page.rows if row.withdrawal is not None)
@@ -93,33 +93,34 @@ def test_findings_have_their_state_in_the_interval(full: ViewedLake) -> None:
         ({"kind": "alert"}, ["new two"]),
         ({"block": "back"}, ["new one", "old", "gone w"]),
         ({"key": {"client": "a"}}, ["new one", "old", "gone w"]),
-        ({"key": {"client": "a"}, "state": "ongoing"}, ["old"]),
+        ({"key": {"client": "a"}, "state": "earlier"}, ["old"]),
+        ({"state": "undated"}, ["of no hour"]),
         ({"block": "' OR TRUE --"}, []),
     ],
 )
 def test_findings_are_filtered(full: ViewedLake, filters: dict[str, Any], expected: list[str]) -> None:
-    page = findings_of(opened(full), EVENING, **filters)
+    page = findings_of(opened(full), FindingFilter(EVENING, **filters))
     assert (titles(page), page.total) == (expected, len(expected))
-    table = table_of(opened(full), EVENING, **filters)
+    table = table_of(opened(full), FindingFilter(EVENING, **filters))
     place = table.columns.index("title")
     assert sorted(str(row[place]) for row in table.all_rows) == sorted(expected)
     assert table.total == len(expected)
 
 
 def test_choices_count_the_findings_of_the_interval_and_key(full: ViewedLake) -> None:
-    page = findings_of(opened(full), EVENING, state="new")
+    page = findings_of(opened(full), FindingFilter(EVENING, state="new"))
     assert page.severities == {"high": 1, "medium": 3}
     choices = page.choices
-    assert choices["state"] == {"new": 2, "ongoing": 2, "withdrawn": 1}
+    assert choices["state"] == {"new": 2, "earlier": 1, "undated": 1, "withdrawn": 1}
     assert choices["severity"] == {"high": 1, "medium": 4}
     assert choices["block"] == {"back": 3, "traffic": 1}
-    assert findings_of(opened(full), EVENING, key={"client": "b"}).choices["kind"] == {"alert": 1}
+    assert findings_of(opened(full), FindingFilter(EVENING, {"client": "b"})).choices["kind"] == {"alert": 1}
 
 
 def test_findings_have_pages_and_withdrawn_ones_are_on_the_last(lake: ViewedLake) -> None:
     lake.find(*(finding(5, f"f{number:03}") for number in range(PER_PAGE + 20)))
     deliver(lake, *(message(f"w{number:03}", 5, time=at(100 - number)) for number in range(PER_PAGE)))
-    pages = [findings_of(opened(lake), EVENING, page=page) for page in (1, 2, 3, 4)]
+    pages = [findings_of(opened(lake), FindingFilter(EVENING), page) for page in (1, 2, 3, 4)]
     assert [len(page.rows) for page in pages] == [PER_PAGE, PER_PAGE, 20, 0]
     assert {(page.total, page.pages) for page in pages} == {(2 * PER_PAGE + 20, 3)}
     shown = [title for page in pages for title in titles(page)]
@@ -127,9 +128,9 @@ def test_findings_have_pages_and_withdrawn_ones_are_on_the_last(lake: ViewedLake
 
 
 def test_without_tables_there_are_no_findings(lake: ViewedLake) -> None:
-    page = findings_of(opened(lake), EVENING)
+    page = findings_of(opened(lake), FindingFilter(EVENING))
     assert (page.rows, page.total, page.pages) == ([], 0, 1)
-    assert [*csv.lines(table_of(opened(lake), EVENING))][1:] == []
+    assert [*csv.lines(table_of(opened(lake), FindingFilter(EVENING)))][1:] == []
     assert finding_of(opened(lake), "x") is None
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at
+from tests.support.viewed_lake import ViewedLake, at, between
 from transom.app.freshness import freshness_of, snapshot_of
 from transom.core.partitions import PartitionState
 from transom.features.ingest.expected_inputs import partition_of
@@ -44,7 +44,7 @@ def test_each_stage_has_state_cause_and_dependents(fresh_lake: ViewedLake) -> No
     assert "ingest" not in ingest.dependents
     assert {stage.state for stage in others} == {"stale"}
     assert "fills" in next(stage for stage in others if stage.stage == "frames").dependents
-    assert hour.conf == {"from": "2015-05-17T02:00", "to": "2015-05-17T03:00"}
+    assert hour.to_run == between(2, 3)
     assert hour.command is not None
     assert hour.command.endswith("--from 2015-05-17T02:00 --to 2015-05-17T03:00")
     assert hour.advice == "fix the data, or accept the value in the stream file, then run"
@@ -55,10 +55,10 @@ def test_an_hour_that_nobody_requested_has_a_command(lake: ViewedLake) -> None:
     hour = detail(lake, 100)
     assert {stage.state for stage in hour.stages} == {"none"}
     assert all("not requested" in stage.causes[0] for stage in hour.stages)
-    assert hour.conf == {"from": "2015-05-21T04:00", "to": "2015-05-21T05:00"}
+    assert hour.to_run == between(100, 101)
 
 
 def test_a_fresh_hour_needs_no_run(fresh_lake: ViewedLake) -> None:
     hour = detail(fresh_lake, 3)
     assert {stage.state for stage in hour.stages} == {"published"}
-    assert (hour.advice, hour.command, hour.conf) == (None, None, None)
+    assert (hour.advice, hour.command, hour.to_run) == (None, None, None)

@@ -75,6 +75,14 @@ def test_parts_of_blocks_with_equal_names_have_their_own_ids(lake: ViewedLake) -
     assert {"part-patterns-checks", "part-quality-checks"} <= {*links}
 
 
+def test_silenced_findings_are_marked(lake: ViewedLake) -> None:
+    silence = "silence: [{key: quiet, who: ann, why: our own scanner, until: 2999-01-01}]"
+    lake.file.write_text(f"{SIX}{silence}\n")
+    lake.find(finding(1, "silenced", item="quiet"), finding(2, "other", key="loud"))
+    text = Elements(view_of(lake.uri, lake.file).page()).text
+    assert text.count("silenced until 2999-01-01 by ann") == 1
+
+
 def test_figures_of_the_table_are_on_the_page(hostile: ViewedLake) -> None:
     text = Elements(view_of(hostile.uri, hostile.stream).page()).text
     lake_rows = [10 + n for n in range(len(HOSTILE))]

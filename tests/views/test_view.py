@@ -383,7 +383,7 @@ def test_missing_external_table_is_a_notice(lake: ViewedLake, monkeypatch: pytes
     def fail(*_: object) -> None:
         raise LakeError("fills.before.source: no table /prices")
 
-    monkeypatch.setattr("transom.views.open_stream.ExternalSources.versions", fail)
+    monkeypatch.setattr("transom.views.open_stream.ExternalSources.revisions", fail)
     assert view_of(lake.uri, lake.stream).notices == ["Waits: fills.before.source: no table /prices."]
 
 

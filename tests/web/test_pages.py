@@ -95,7 +95,7 @@ def test_findings_of_an_interval_in_pages(filled: Pages) -> None:
         ("state=new", lambda n: True),
         ("state=withdrawn", lambda n: False),
         ("state=&severity=&kind=&block=&key=", lambda n: True),
-        (f"state=ongoing&{hours(1, 6)}", lambda n: n % 6 >= 1),
+        (f"state=earlier&{hours(1, 6)}", lambda n: n % 6 >= 1),
         (hours(5, 6), lambda n: n % 6 == 5),
         ("kind=nothing", lambda n: False),
     ],

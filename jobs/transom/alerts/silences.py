@@ -12,15 +12,8 @@ from transom.storage.tables import literal
 
 def is_silent(delivery: Delivery, silences: Iterable[SilenceSpec], now: datetime) -> bool:
     """Return whether a silence that has not ended matches a message."""
-    return any(silence.is_active(now) and _matches(silence, delivery) for silence in silences)
-
-
-def _matches(silence: SilenceSpec, delivery: Delivery) -> bool:
-    return (
-        silence.key in (None, delivery.key, delivery.item)
-        and silence.kind in (None, delivery.kind)
-        and silence.block in (None, delivery.block)
-    )
+    subject = delivery.kind, delivery.block, delivery.key, delivery.item
+    return any(silence.is_active(now) and silence.matches(*subject) for silence in silences)
 
 
 def silent_sql(silences: Iterable[SilenceSpec], now: datetime, table: str) -> str:

@@ -86,9 +86,19 @@ class SilenceSpec(Model):
         if self.key is None and self.kind is None and self.block is None:
             yield Issue("", "must have at least one of key, kind and block")
 
+    @property
+    def text(self) -> str:
+        """The end, the person and the reason in a line."""
+        return f"until {self.until} by {self.who}: {self.why}"
+
     def is_active(self, now: datetime) -> bool:
         """Return whether the silence has not ended."""
         return now.astimezone(UTC).date() < self.until
+
+    def matches(self, kind: str, block: str | None, *subjects: str | None) -> bool:
+        """Return whether all given fields match a finding of a kind and a block, with a key and an item."""
+        is_about = self.key is None or self.key in subjects
+        return is_about and self.kind in (None, kind) and self.block in (None, block)
 
 
 def problems(

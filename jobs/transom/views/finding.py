@@ -12,12 +12,14 @@ from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import KINDS, Finding
 from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql
+from transom.spec.notify import SilenceSpec
 from transom.storage.tables import instant, literal
 from transom.stream import Stream
 from transom.views import events
 from transom.views.events import CUT
 from transom.views.findings import Withdrawal, withdrawn_by_id
 from transom.views.open_stream import OpenStream
+from transom.views.silences import Silences
 
 RAW = "Raw lines"
 
@@ -38,6 +40,7 @@ class FindingDetail:
         raw: its raw lines, or the failing rows of its check; without a table if there are none.
         others: other findings of its key, the worst first.
         more_others: how many of them are not in `others`.
+        silence: the silence that holds back its messages now; None if there is none.
     """
 
     finding: Finding
@@ -46,6 +49,7 @@ class FindingDetail:
     raw: Section
     others: list[Finding]
     more_others: int
+    silence: SilenceSpec | None
 
 
 def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
@@ -68,7 +72,8 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
         others = [*map(finding_of_row, of_key)]
         (count,) = table.rows(f"SELECT count(*) AS total FROM t WHERE {about}")
         more = count["total"] - len(others)
-    return FindingDetail(finding, withdrawal, key, _raw(opened, finding, key), others, more)
+    silence = Silences(opened.stream).of(finding)
+    return FindingDetail(finding, withdrawal, key, _raw(opened, finding, key), others, more, silence)
 
 
 def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:

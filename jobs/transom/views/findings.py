@@ -1,8 +1,8 @@
-"""The findings of an interval, in pages: new, ongoing and withdrawn ones."""
+"""The findings of an interval, in pages, with their states and silences."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -12,16 +12,24 @@ from transom.engine.selection import MAX_READ
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import Finding
 from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql, reported_sql
+from transom.spec.notify import SilenceSpec
+from transom.spec.stream import Stream
 from transom.storage.tables import instant, literal
 from transom.views.open_stream import OpenStream
+from transom.views.silences import Silences
 
-State = Literal["new", "ongoing", "withdrawn"]
+State = Literal["new", "earlier", "undated", "withdrawn"]
 STATES: Mapping[State, str] = {
-    "new": "the first hour that reported it is one of these hours",
-    "ongoing": "an earlier hour reported it first",
+    "new": "one of these hours reported it first",
+    "earlier": "an earlier hour reported it first",
+    "undated": "it is about files that belong to no hour",
     "withdrawn": "it was reported, and the rows are no longer so",
 }
-"""The states of findings, with their meanings."""
+"""The states of findings, with their meanings. Whether one is ongoing is another question: each may be."""
+FILTERS = ("state", "severity", "kind", "block", "silenced")
+"""The filters with a few values, of which a page shows the numbers."""
+ANSWERS = ("yes", "no")
+"""The values of the filter `silenced`."""
 PER_PAGE = 50
 """The number of findings on a page."""
 MAX_WITHDRAWN = 1_000
@@ -31,6 +39,7 @@ DELIVERIES = "deliveries"
 COLUMNS = (
     "state", "severity", "kind", "stage", "block", "title", "key", "item", "start_time", "end_time",
     "ongoing", "exactness", "evidence", "first_hour", "hour", "finding_id", "withdrawn because of",
+    "silenced",
 )  # fmt: skip
 """The columns of a download of findings."""
 
@@ -56,11 +65,23 @@ class FindingRow:
         finding: the finding; of a withdrawn one, as its last message describes it.
         state: its state in the interval.
         withdrawal: of a withdrawn finding, why; else None.
+        silence: the silence that holds back its messages now; else None.
     """
 
     finding: Finding
     state: State
     withdrawal: Withdrawal | None = None
+    silence: SilenceSpec | None = None
+
+    @property
+    def values(self) -> Mapping[str, str | None]:
+        """The values that filters compare."""
+        of = self.finding
+        silenced = ANSWERS[self.silence is None]
+        return {
+            "state": self.state, "severity": of.severity, "kind": of.kind, "block": of.block,
+            "silenced": silenced,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,8 +93,8 @@ class FindingsPage:
         total: the number of findings that meet the filters.
         page: the number of the page, from 1.
         pages: the number of pages, 1 or more.
-        choices: for each of the filters state, severity, kind and block its values, with the number of
-            findings of the interval and key that have each.
+        choices: for each of `FILTERS` its values, with the number of findings of the interval and key that
+            have each.
         severities: the number of findings of the interval and key by severity, without withdrawn ones.
     """
 
@@ -86,76 +107,68 @@ class FindingsPage:
 
 
 @dataclass(frozen=True)
-class _Filters:
+class FindingFilter:
     """The findings that a reader wants; None is any.
 
     Attributes:
-        interval: the hours.
-        about: the SQL condition that a finding has the key.
+        interval: the hours that reported them.
+        key: the text of each column of a key or item.
+        state: one of `STATES`.
+        severity: the severity.
+        kind: the kind.
+        block: the block.
+        silenced: one of `ANSWERS`: whether a silence holds back messages now.
     """
 
     interval: Interval
-    about: str
-    state: str | None
-    severity: str | None
-    kind: str | None
-    block: str | None
+    key: Mapping[str, str] = field(default_factory=dict)
+    state: str | None = None
+    severity: str | None = None
+    kind: str | None = None
+    block: str | None = None
+    silenced: str | None = None
 
     @property
-    def selected(self) -> str:
-        """The SQL condition that a finding is one of the interval and the key."""
-        return f"{reported_sql(self.interval)} AND {self.about}"
+    def wanted(self) -> Mapping[str, str]:
+        """The values of `FILTERS` that are given."""
+        values: Mapping[str, str | None] = {name: getattr(self, name) for name in FILTERS}
+        return {name: value for name, value in values.items() if value is not None}
 
-    @property
-    def kept(self) -> str:
-        """The SQL condition of the other filters, except the state."""
-        values = {"severity": self.severity, "kind": self.kind, "block": self.block}
-        terms = (f"{name} = {literal(value)}" for name, value in values.items() if value is not None)
-        return " AND ".join(terms) or "TRUE"
-
-    @property
-    def state_sql(self) -> str:
-        """The SQL expression of the state of a finding that is not withdrawn."""
+    def rows_sql(self, stream: Stream, silences: Silences) -> str:
+        """Return the SQL of the findings of the interval and the key, with `state` and `silenced`."""
         start, end = instant(self.interval.start), instant(self.interval.end)
-        return f"CASE WHEN first_hour >= {start} AND first_hour < {end} THEN 'new' ELSE 'ongoing' END"
+        first = "coalesce(first_hour, start_time)"
+        state = (
+            f"CASE WHEN {first} IS NULL THEN 'undated' "
+            f"WHEN {first} >= {start} AND {first} < {end} THEN 'new' ELSE 'earlier' END"
+        )
+        where = f"{reported_sql(self.interval)} AND {about_sql(stream, self.key)}"
+        return f"SELECT *, {state} AS state, {silences.sql} AS silenced FROM t WHERE {where}"
+
+    @property
+    def kept_sql(self) -> str:
+        """The SQL condition that a row of `rows_sql` meets the other filters."""
+        terms = (f"{name} = {literal(value)}" for name, value in self.wanted.items())
+        return " AND ".join(terms) or "TRUE"
 
     def keeps(self, row: FindingRow) -> bool:
         """Return whether a row meets all filters except the interval and the key."""
-        of = row.finding
-        pairs = ((self.severity, of.severity), (self.kind, of.kind), (self.block, of.block))
-        return self.state in (None, row.state) and all(wanted in (None, value) for wanted, value in pairs)
+        return self.wanted.items() <= row.values.items()
 
 
-def findings_of(
-    opened: OpenStream,
-    interval: Interval,
-    *,
-    state: str | None = None,
-    severity: str | None = None,
-    kind: str | None = None,
-    block: str | None = None,
-    key: Mapping[str, str] | None = None,
-    page: int = 1,
-) -> FindingsPage:
+def findings_of(opened: OpenStream, filters: FindingFilter, page: int = 1) -> FindingsPage:
     """Return a page of the findings that an interval reported.
 
     Args:
         opened: the stream.
-        interval: the hours.
-        state: one of `STATES`. Default: all; so for the other filters.
-        severity: the severity.
-        kind: the kind.
-        block: the block.
-        key: the text of each column of a key or item.
+        filters: which findings.
         page: the number of the page, from 1; a page after the last one has no rows.
     """
-    filters = _Filters(interval, about_sql(opened.stream, key or {}), state, severity, kind, block)
-    table, withdrawn = opened.tables.pin(NAME), _withdrawn(opened, filters)
-    choices: dict[str, Counter[str]] = {name: Counter() for name in ("state", "severity", "kind", "block")}
-    groups = table.rows(_groups(filters)) if table else []
-    groups += [
-        {**vars(row.finding), "state": row.state, "count": 1, "kept": filters.keeps(row)} for row in withdrawn
-    ]
+    silences = Silences(opened.stream)
+    table, withdrawn = opened.tables.pin(NAME), _withdrawn(opened, filters, silences)
+    choices: dict[str, Counter[str]] = {name: Counter() for name in FILTERS}
+    groups = table.rows(_groups(filters, opened.stream, silences)) if table else []
+    groups += [{**row.values, "count": 1, "kept": filters.keeps(row)} for row in withdrawn]
     severities = Counter[str]()
     for group in groups:
         severities[group["severity"]] += group["count"] if group["state"] != "withdrawn" else 0
@@ -166,32 +179,24 @@ def findings_of(
     total = sum(group["count"] for group in groups if group["kept"])
     first, rows = (page - 1) * PER_PAGE, list[FindingRow]()
     if table:
-        rows += map(_row, table.rows(_selected(filters, PER_PAGE, first)))
+        selected = table.rows(_selected(filters, opened.stream, silences, PER_PAGE, first))
+        rows += (_row(row, silences) for row in selected)
     after = first + len(rows) - (total - len(gone))
     rows += gone[max(0, after) : max(0, after + PER_PAGE - len(rows))]
     return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices, +severities)
 
 
-def table_of(
-    opened: OpenStream,
-    interval: Interval,
-    *,
-    state: str | None = None,
-    severity: str | None = None,
-    kind: str | None = None,
-    block: str | None = None,
-    key: Mapping[str, str] | None = None,
-) -> DataTable:
+def table_of(opened: OpenStream, filters: FindingFilter) -> DataTable:
     """Return all findings of `findings_of` as one table, for `csv.lines`."""
-    filters = _Filters(interval, about_sql(opened.stream, key or {}), state, severity, kind, block)
-    table = opened.tables.pin(NAME)
-    gone = [row for row in _withdrawn(opened, filters) if filters.keeps(row)]
-    counts = table.rows(f"SELECT count(*) AS total FROM ({_selected(filters)})") if table else []
+    silences, table = Silences(opened.stream), opened.tables.pin(NAME)
+    gone = [row for row in _withdrawn(opened, filters, silences) if filters.keeps(row)]
+    selected = _selected(filters, opened.stream, silences)
+    counts = table.rows(f"SELECT count(*) AS total FROM ({selected})") if table else []
     total = sum(row["total"] for row in counts) + len(gone)
 
     def rows() -> Iterator[Cells]:
-        for batch in table.batches(_selected(filters, MAX_READ)) if table else ():
-            yield from (_cells(_row(row)) for row in batch.to_pylist())
+        for batch in table.batches(_selected(filters, opened.stream, silences, MAX_READ)) if table else ():
+            yield from (_cells(_row(row, silences)) for row in batch.to_pylist())
         yield from map(_cells, gone)
 
     return DataTable(COLUMNS, (), total, download=rows)
@@ -199,29 +204,30 @@ def table_of(
 
 def withdrawn_by_id(opened: OpenStream, finding_id: str) -> FindingRow | None:
     """Return a withdrawn finding as its last message described it; None if it is not withdrawn."""
-    rows = _messages(opened, f"finding_id = {literal(finding_id)}")
+    rows = _messages(opened, f"finding_id = {literal(finding_id)}", Silences(opened.stream))
     return next(iter(rows), None)
 
 
-def _groups(filters: _Filters) -> str:
+def _groups(filters: FindingFilter, stream: Stream, silences: Silences) -> str:
     """Return the SQL of the numbers of findings for each combination of values."""
-    state = "TRUE" if filters.state is None else f"state = {literal(filters.state)}"
-    names = "state, severity, kind, block"
-    rows = f"SELECT *, {filters.state_sql} AS state FROM t WHERE {filters.selected}"
-    kept = f"coalesce({filters.kept} AND {state}, FALSE) AS kept"
+    names = ", ".join(FILTERS)
+    kept = f"coalesce({filters.kept_sql}, FALSE) AS kept"
+    rows = filters.rows_sql(stream, silences)
     return f"SELECT {names}, count(*) AS count, {kept} FROM ({rows}) GROUP BY {names}"
 
 
-def _selected(filters: _Filters, limit: int | None = None, offset: int = 0) -> str:
+def _selected(
+    filters: FindingFilter, stream: Stream, silences: Silences, limit: int | None = None, offset: int = 0
+) -> str:
     """Return the SQL of the findings that meet all filters, the worst first."""
-    state = "TRUE" if filters.state is None else f"state = {literal(filters.state)}"
-    rows = f"SELECT *, {filters.state_sql} AS state FROM t WHERE {filters.selected} AND {filters.kept}"
-    limited = "" if limit is None else f" ORDER BY {rank_sql(FINDING_ORDER)} LIMIT {limit} OFFSET {offset}"
-    return f"SELECT * FROM ({rows}) WHERE {state}{limited}"
+    order = f" ORDER BY {rank_sql(FINDING_ORDER)} LIMIT {limit} OFFSET {offset}"
+    rows = f"SELECT * FROM ({filters.rows_sql(stream, silences)}) WHERE {filters.kept_sql}"
+    return rows if limit is None else f"{rows}{order}"
 
 
-def _row(row: Mapping[str, Any]) -> FindingRow:
-    return FindingRow(finding_of_row(row), row["state"])
+def _row(row: Mapping[str, Any], silences: Silences) -> FindingRow:
+    finding = finding_of_row(row)
+    return FindingRow(finding, row["state"], None, silences.of(finding))
 
 
 def _cells(row: FindingRow) -> Cells:
@@ -229,18 +235,18 @@ def _cells(row: FindingRow) -> Cells:
     return (
         row.state, of.severity, of.kind, of.stage, of.block, of.title, of.key, of.item, of.start_time,
         of.end_time, of.ongoing, of.exactness, " | ".join(of.evidence), of.first_hour, of.hour,
-        of.finding_id, reason,
+        of.finding_id, reason, None if row.silence is None else row.silence.text,
     )  # fmt: skip
 
 
-def _withdrawn(opened: OpenStream, filters: _Filters) -> list[FindingRow]:
+def _withdrawn(opened: OpenStream, filters: FindingFilter, silences: Silences) -> list[FindingRow]:
     """Return the last withdrawn findings of an interval and a key, the last one first."""
     start, end = instant(filters.interval.start), instant(filters.interval.end)
     hours = f"(first_hour IS NULL OR (first_hour < {end} AND last_hour >= {start}))"
-    return _messages(opened, f"{hours} AND {filters.about}")
+    return _messages(opened, f"{hours} AND {about_sql(opened.stream, filters.key)}", silences)
 
 
-def _messages(opened: OpenStream, where: str) -> list[FindingRow]:
+def _messages(opened: OpenStream, where: str, silences: Silences) -> list[FindingRow]:
     """Return the withdrawn findings whose messages to the page meet an SQL condition, the last one first."""
     table = opened.tables.pin(DELIVERIES)
     if table is None:
@@ -261,10 +267,10 @@ def _messages(opened: OpenStream, where: str) -> list[FindingRow]:
         found = {
             row["finding_id"] for row in current.rows(f"SELECT finding_id FROM t WHERE finding_id IN ({of})")
         }
-    return [_of_message(row) for row in rows if row["finding_id"] not in found]
+    return [_of_message(row, silences) for row in rows if row["finding_id"] not in found]
 
 
-def _of_message(row: Mapping[str, Any]) -> FindingRow:
+def _of_message(row: Mapping[str, Any], silences: Silences) -> FindingRow:
     finding = finding_of_row(
         {
             **row,
@@ -275,4 +281,5 @@ def _of_message(row: Mapping[str, Any]) -> FindingRow:
         }
     )
     reason = row["reason"] or "its rows are computed again, and it no longer follows from them"
-    return FindingRow(finding, "withdrawn", Withdrawal(reason, row["time"].astimezone(UTC)))
+    withdrawal = Withdrawal(reason, row["time"].astimezone(UTC))
+    return FindingRow(finding, "withdrawn", withdrawal, silences.of(finding))

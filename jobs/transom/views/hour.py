@@ -47,7 +47,7 @@ class HourDetail:
         explain: the command that also looks at the files of the hour.
         advice: what to do before the command; None if there is nothing to do.
         command: the command that computes the hour and what its causes need; None if there is nothing to do.
-        conf: the same for a run of the DAG: its parameters `from` and `to`; None if there is nothing to do.
+        to_run: the hours that it runs; None if there is nothing to do.
     """
 
     hour: datetime
@@ -55,7 +55,7 @@ class HourDetail:
     explain: str
     advice: str | None = None
     command: str | None = None
-    conf: Mapping[str, str] | None = None
+    to_run: Interval | None = None
 
 
 def hour_detail(
@@ -95,5 +95,5 @@ def hour_detail(
         detail.explain,
         explanation.advice,
         submit_hours(file, lake, first, last),
-        {"from": format_hour(first), "to": format_hour(last + HOUR)},
+        Interval(first, last + HOUR),
     )

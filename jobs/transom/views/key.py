@@ -1,6 +1,6 @@
 """All that is known of a key or an item."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from transom.features.aggregates.view import exactness
 from transom.features.frequency.spec import Frequency
 from transom.storage.tables import LakeError
 from transom.views import events
-from transom.views.findings import FindingsPage, findings_of
+from transom.views.findings import FindingFilter, FindingsPage, findings_of
 from transom.views.open_stream import OpenStream
 from transom.views.results import sections
 
@@ -38,7 +38,13 @@ class KeyView:
     notices: list[str] = field(default_factory=list)
 
 
-def key_of(opened: OpenStream, key: Mapping[str, str], interval: Interval, page: int = 1) -> KeyView:
+def key_of(
+    opened: OpenStream,
+    key: Mapping[str, str],
+    interval: Interval,
+    page: int = 1,
+    stale: Mapping[str, Collection[datetime]] | None = None,
+) -> KeyView:
     """Return what is known of a key or an item.
 
     Args:
@@ -46,6 +52,7 @@ def key_of(opened: OpenStream, key: Mapping[str, str], interval: Interval, page:
         key: the text of each of its columns, one or more.
         interval: the hours.
         page: the page of each table, from 1.
+        stale: the stale hours of each stage, if they are known.
 
     Raises:
         ValueError: the stream has no such column, or the text is no value of it.
@@ -56,8 +63,8 @@ def key_of(opened: OpenStream, key: Mapping[str, str], interval: Interval, page:
         queried = [*_horizons(opened, values, interval), *_frequencies(opened, values, interval)]
         return [*sections(selection), *queried, events.of_key(selection)]
 
-    parts, notices = opened.consistent(interval, key, page, read)
-    return KeyView(key, interval, findings_of(opened, interval, key=key), parts, notices)
+    parts, notices = opened.consistent(interval, key, page, read, stale)
+    return KeyView(key, interval, findings_of(opened, FindingFilter(interval, key)), parts, notices)
 
 
 def _horizons(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> Iterator[Section]:

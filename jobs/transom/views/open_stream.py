@@ -248,7 +248,8 @@ class OpenStream:
         counts = {stage: sum(hour in interval for hour in hours) for stage, hours in writing.items()}
         texts = [f"{counted(count, 'hour')} of {stage}" for stage, count in counts.items() if count]
         if texts:
-            yield f"A run is writing {', '.join(texts)}, or was killed; until it ends, they are left out."
+            what = f"A run is writing {', '.join(texts)}, or was killed"
+            yield f"{what}. Results omit these hours until they are published."
 
     def _selection(
         self,

@@ -19,7 +19,6 @@ from transom.spec.external_source import EVENTS
 from transom.storage.tables import in_hours_sql, instant, literal
 from transom.views import check_history
 from transom.views.events import CUT
-from transom.views.open_stream import OpenStream
 
 SAMPLES = 3
 """The number of rejected lines that are shown of each reason."""
@@ -29,20 +28,6 @@ UNPUBLISHED = ("quarantined", "blocked")
 """The states of hours whose rows are not published."""
 BARS = 750
 """The maximum number of hours in a chart; longer intervals have bars of days."""
-
-
-def quality_of(
-    opened: OpenStream, interval: Interval, page: int = 1, check: str | None = None
-) -> list[Section]:
-    """Return the sections about checks, lines and runs.
-
-    Args:
-        opened: the stream.
-        interval: the hours.
-        page: the page of each table, from 1.
-        check: as of `check_history.sections`.
-    """
-    return opened.consistent(interval, {}, page, lambda selection: sections(selection, check))[0]
 
 
 def sections(selection: Selection, check: str | None = None) -> list[Section]:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -55,7 +55,7 @@ def environment(*packages: str) -> Environment:
     """Return the templates of packages, the first ones first; every text is escaped."""
     loader = ChoiceLoader([PackageLoader(package) for package in packages])
     built = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    built.filters |= {"as_text": as_text, "svg": svg, "hour": format_hour}
+    built.filters |= {"as_text": as_text, "svg": svg, "hour": format_hour, "second": _second}
     built.globals["counted"] = counted
     built.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
     built.tests["time"] = lambda value: isinstance(value, datetime)
@@ -97,6 +97,10 @@ def as_text(value: object) -> str:
             f"{plain(text[:MAX_TEXT])}... ({'at least ' if len(text) == CUT else ''}{len(text):,} characters)"
         )
     return plain(text)
+
+
+def _second(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def style() -> Markup:

@@ -19,6 +19,7 @@ from transom.views.hours import HourGrid, hours
 from transom.views.open_stream import NothingToView, OpenStream
 from transom.views.render import render
 from transom.views.results import sections
+from transom.views.silences import Silences
 
 __all__ = ["NothingToView", "View", "parse_key", "view_of"]
 
@@ -51,6 +52,11 @@ class View:
     results: list[Section]
     quality: list[Section]
     notices: list[str] = field(default_factory=list)
+
+    @property
+    def silences(self) -> Silences:
+        """The silences of the stream that hold back messages now."""
+        return Silences(self.stream)
 
     @property
     def title(self) -> str:

@@ -36,9 +36,16 @@ def rules() -> Iterator[None]:
 
 
 def interval(
-    opened: OpenStream, start: str | None, end: str | None, longest: timedelta | None
+    opened: OpenStream, start: str | None, end: str | None, longest: timedelta | None, may_cut: bool = True
 ) -> tuple[Interval, list[str]]:
     """Return the hours of a page, and notices about them; an empty text is no text.
+
+    Args:
+        opened: the stream.
+        start: the text of the first hour.
+        end: the text of the end.
+        longest: the longest interval; None is any.
+        may_cut: whether a longer interval is cut, with a notice, or an error.
 
     Raises:
         BadInput: a time is none, the start is not before the end, or the interval is too long.
@@ -51,9 +58,18 @@ def interval(
             Interval(first, last)
         chosen, notices = opened.interval_of(first, last)
         if longest is not None and chosen.end - chosen.start > longest:
-            rule = f"must be at most {longest.days} days apart on this page; the grid of hours has no limit"
-            raise ValueError(f"from and to: {rule}; got {chosen}")
+            if not may_cut:
+                raise ValueError(f"from and to: must be at most {longest.days} days apart; got {chosen}")
+            chosen = _cut(chosen, longest, from_start=last is None)
+            which = f"at most {longest.days} days, here {chosen}"
+            notices = [*notices, f"This page shows {which}; the grid of hours has no limit."]
     return chosen, notices
+
+
+def _cut(interval: Interval, longest: timedelta, from_start: bool) -> Interval:
+    """Return the first or the last hours of an interval."""
+    start, end = interval.start, interval.end
+    return Interval(start, start + longest) if from_start else Interval(end - longest, end)
 
 
 def hour(text: str, place: str) -> datetime:

@@ -1,6 +1,7 @@
 """HTML of the pages: templates of this package, with the macros and the style sheet of `transom.views`."""
 
 import hashlib
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -35,7 +36,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
     """Return a page."""
     links = values.pop("links", None) or links_of(request)
     html = _environment().get_template(template).render(
-        root=links.root, asset=_address(links.root), links=links, **values
+        root=links.root, asset=_address(links.root), links=links, read_at=datetime.now(UTC), **values
     )  # fmt: skip
     # A text from a file's name may have surrogates.
     return HTMLResponse(html.encode("utf-8", "replace"), status)

@@ -1,8 +1,9 @@
 """The routes of the pages. Handlers are plain functions: they read files, and run in threads."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,18 +15,17 @@ from transom.alerts.silences import count_silenced
 from transom.charts.section import DataTable, Section
 from transom.core.intervals import HOUR, Interval, hour_of
 from transom.core.locations import lake
+from transom.core.terminal import counted
+from transom.engine.selection import Selection
 from transom.findings.from_ledger import SEVERITIES, Finding
-from transom.ledger.ledger import Ledger
-from transom.views import csv
+from transom.views import csv, quality, results
 from transom.views.finding import finding_of
-from transom.views.findings import STATES, findings_of, table_of
+from transom.views.findings import ANSWERS, STATES, FindingFilter, findings_of, table_of
 from transom.views.hour import hour_detail
 from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
-from transom.views.quality import quality_of
-from transom.views.results import sections_of
 from transom.views.stream_hours import StreamHours
-from transom.web.links import Links
+from transom.web.links import Links, hours_of
 from transom.web.open_streams import OpenStreams
 from transom.web.parameters import LONGEST, MAX_PAGE, End, PageNumber, Start, interval, key_in, one_of, rules
 from transom.web.parameters import hour as parse_hour
@@ -67,11 +67,43 @@ class Visit:
         """The addresses of the stream's pages; they keep the hours that were given."""
         return links_of(self.request, self.opened.stream.name, **{"from": self.start, "to": self.end})
 
+    @property
+    def is_file(self) -> bool:
+        """Whether a download is requested, which shows no notices."""
+        return self.request.url.path.endswith(".csv")
+
     def interval(self, longest: timedelta | None = LONGEST) -> Interval:
         """Return the hours of the page; raises as `parameters.interval`."""
-        chosen, notices = interval(self.opened, self.start, self.end, longest)
-        self.notices += [*self.opened.notices(), *notices]
+        # A file with a part of the hours would not show it.
+        chosen, notices = interval(self.opened, self.start, self.end, longest, may_cut=not self.is_file)
+        if longest is not None and (self.start or self.end) and notices:
+            # The links of the page lead to the hours that it shows.
+            self.start, self.end = hours_of(chosen).values()
+        self.note(*self.opened.notices(), *notices)
         return chosen
+
+    def note(self, *notices: str) -> None:
+        """Add what a reader should know, each text once."""
+        self.notices += [text for text in dict.fromkeys(notices) if text not in self.notices]
+
+    def stale(self, interval: Interval) -> Mapping[str, Sequence[datetime]]:
+        """Return the stale hours of each stage that are known now, and add a notice about them."""
+        stale, notice = self.hours.stale(interval)
+        texts = [f"{counted(len(hours), 'hour')} of {stage}" for stage, hours in stale.items() if hours]
+        if texts:
+            self.note(f"Stale, so a run computes them again: {', '.join(texts)}. Hours has the causes.")
+        self.note(*([notice] if notice else []))
+        return stale
+
+    def read(
+        self, view: Callable[[Selection], list[Section]], key: Mapping[str, str] | None = None
+    ) -> tuple[Interval, list[Section]]:
+        """Return the hours of the page and sections about them, read from one state of the lake."""
+        interval = self.interval()
+        stale = {} if self.is_file else self.stale(interval)
+        sections, notices = self.opened.consistent(interval, key or {}, self.number, view, stale)
+        self.note(*notices)
+        return interval, sections
 
     def key(self) -> dict[str, str]:
         """Return the key of the address; raises as `parameters.key_in`."""
@@ -87,7 +119,7 @@ class Visit:
         }
         return page(
             self.request, template, status, links=self.links, stream=stream, blocks=blocks, visit=self,
-            tab=template.removesuffix(".html"), **values,
+            tab=template.removesuffix(".html"), changed_at=self.opened.changed_at(), **values,
         )  # fmt: skip
 
     def other_page(self, number: int) -> str:
@@ -116,6 +148,7 @@ def common_routes(
     streams: OpenStreams,
     user: Callable[..., Any],
     readable: Callable[[Any, Collection[str]], Collection[str]],
+    place: Any,
 ) -> APIRouter:
     """Return the routes that are about no stream alone.
 
@@ -155,45 +188,48 @@ def stream_routes(streams: OpenStreams) -> APIRouter:
     _add_findings(router, visited)
     _add_hours(router, visited)
     _add_results(router, visited)
-    place: Any,
     return router
 
 
 def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
     OfVisit = Annotated[Visit, Depends(visited)]
 
-    def filters_in(
+    def filter_in(
         visit: OfVisit,
         state: str | None = None,
         severity: str | None = None,
         kind: str | None = None,
         block: str | None = None,
-    ) -> dict[str, Any]:
-        return {
-            "state": one_of("state", state, STATES),
-            "severity": one_of("severity", severity, SEVERITIES),
-            "kind": kind or None,
-            "block": block or None,
-            "key": visit.key(),
-        }
+        silenced: str | None = None,
+    ) -> FindingFilter:
+        return FindingFilter(
+            visit.interval(),
+            visit.key(),
+            one_of("state", state, STATES),
+            one_of("severity", severity, SEVERITIES),
+            kind or None,
+            block or None,
+            one_of("silenced", silenced, ANSWERS),
+        )
 
-    OfFilters = Annotated[dict[str, Any], Depends(filters_in)]
+    OfFilter = Annotated[FindingFilter, Depends(filter_in)]
 
     @router.get("")
-    def findings(visit: OfVisit, filters: OfFilters) -> Response:
+    def findings(visit: OfVisit, filters: OfFilter) -> Response:
         """Show the findings of an interval."""
-        interval = visit.interval()
-        found = findings_of(visit.opened, interval, page=visit.number, **filters)
-        opened = visit.opened
-        silenced = count_silenced(opened.results.root, opened.stream.silence, datetime.now(UTC), interval)
+        found, opened = findings_of(visit.opened, filters, visit.number), visit.opened
+        silenced = count_silenced(
+            opened.results.root, opened.stream.silence, datetime.now(UTC), filters.interval
+        )
         return visit.page(
-            "findings.html", interval=interval, found=found, filters=filters, states=STATES, silenced=silenced
+            "findings.html", interval=filters.interval, found=found, filters=filters, states=STATES,
+            silenced=silenced,
         )
 
     @router.get("/findings.csv")
-    def findings_csv(visit: OfVisit, filters: OfFilters) -> Response:
+    def findings_csv(visit: OfVisit, filters: OfFilter) -> Response:
         """Return the findings of an interval as a file."""
-        return visit.csv(table_of(visit.opened, visit.interval(), **filters), "findings")
+        return visit.csv(table_of(visit.opened, filters), "findings")
 
     @router.get("/findings/{finding_id:path}")
     def finding(visit: OfVisit, finding_id: str) -> Response:
@@ -235,11 +271,9 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
         with rules():
             interval = Interval.of_hour(parse_hour(hour, "hour"))
         opened = visit.opened
-        visit.notices += opened.notices()
-        detail = hour_detail(
-            opened.stream, visit.file, lake(), Ledger(opened.tables.root, create=False),
-            opened.freshness(opened.snapshot()), interval.start,
-        )  # fmt: skip
+        visit.note(*opened.notices())
+        freshness = opened.freshness(opened.snapshot())
+        detail = hour_detail(opened.stream, visit.file, lake(), opened.ledger, freshness, interval.start)
         is_known = {stage.state for stage in detail.stages} != {"none"}
         return visit.page("hour.html", 200 if is_known else 404, interval=interval, detail=detail)
 
@@ -251,8 +285,8 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         names = {feature.name: feature for feature in visit.opened.stream.features}
         if feature not in names or block not in visit.opened.stream.blocks(names[feature].block):
             raise HTTPException(404, f"The stream {visit.opened.stream.name} has no such block.")
-        interval = visit.interval()
-        return interval, sections_of(visit.opened, feature, block, interval, visit.key(), visit.number)
+        of_block = partial(results.sections, feature=feature, block=block)
+        return visit.read(of_block, visit.key())
 
     OfBlock = Annotated[tuple[Interval, list[Section]], Depends(block_of)]
 
@@ -272,21 +306,21 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
 
     def quality_parts(visit: OfVisit, check: str | None = None) -> tuple[Interval, list[Section], list[str]]:
         checks = sorted({gate.name for gate in visit.opened.stream.gates})
-        interval, chosen = visit.interval(), one_of("check", check, checks)
-        return interval, quality_of(visit.opened, interval, visit.number, chosen), checks
+        chosen = one_of("check", check, checks)
+        return *visit.read(partial(quality.sections, check=chosen)), checks
 
     OfQuality = Annotated[tuple[Interval, list[Section], list[str]], Depends(quality_parts)]
 
     @router.get("/quality")
-    def quality(visit: OfVisit, of_quality: OfQuality, check: str | None = None) -> Response:
+    def of_quality(visit: OfVisit, parts: OfQuality, check: str | None = None) -> Response:
         """Show checks, lines and runs."""
-        interval, sections, checks = of_quality
+        interval, sections, checks = parts
         return visit.page("quality.html", interval=interval, sections=sections, checks=checks, check=check)
 
     @router.get("/quality.csv")
-    def quality_csv(visit: OfVisit, of_quality: OfQuality, part: str = "") -> Response:
+    def quality_csv(visit: OfVisit, parts: OfQuality, part: str = "") -> Response:
         """Return a table of the page of quality as a file."""
-        return visit.csv(_part(of_quality[1], part), "quality")
+        return visit.csv(_part(parts[1], part), "quality")
 
     @router.get("/key")
     def key(visit: OfVisit) -> Response:
@@ -295,8 +329,8 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         if not chosen:
             return visit.page("key.html", interval=interval, key=chosen, view=None)
         with rules():
-            view = key_of(visit.opened, chosen, interval, visit.number)
-        visit.notices += view.notices
+            view = key_of(visit.opened, chosen, interval, visit.number, visit.stale(interval))
+        visit.note(*view.notices)
         return visit.page("key.html", interval=interval, key=chosen, view=view)
 
     @router.get("/key.csv")

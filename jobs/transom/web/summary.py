@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from deltalake.exceptions import DeltaError
 
@@ -11,7 +11,7 @@ from transom.core.intervals import Interval, format_hour
 from transom.ledger.hour_states import WORST
 from transom.spec.errors import SpecificationError
 from transom.storage.tables import LakeError, one_line_message
-from transom.views.findings import findings_of
+from transom.views.findings import FindingFilter, findings_of
 from transom.views.hours import HourGrid
 from transom.views.open_stream import NothingToView
 from transom.web.open_streams import OpenStreams
@@ -32,6 +32,7 @@ class Summary:
         grid: the state of each stage in these hours.
         findings: the number of their findings by severity, without withdrawn ones.
         notices: what a reader should know about them.
+        changed_at: when the newest entry of the ledger was made; None if this is not known.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Summary:
     grid: HourGrid | None = None
     findings: Mapping[str, int] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    changed_at: datetime | None = None
 
     @property
     def cells(self) -> list[tuple[str, str]]:
@@ -64,10 +66,11 @@ def summary_of(streams: OpenStreams, name: str) -> Summary:
         latest, _ = opened.interval_of(None, None)
         interval = Interval(max(latest.start, latest.end - LATEST), latest.end)
         grid = hours.grid(interval, patience=0)
-        counts = findings_of(opened, interval).severities
+        counts = findings_of(opened, FindingFilter(interval)).severities
+        changed_at = opened.changed_at()
         notices = (*opened.notices(), *([grid.notice] if grid.notice else []))
     except SpecificationError as error:
         return Summary(name, problem=f"The stream file is wrong: {error}")
     except (NothingToView, LakeError, DeltaError) as error:
         return Summary(name, problem=f"{one_line_message(error)}.")
-    return Summary(name, title, None, interval, grid, counts, notices)
+    return Summary(name, title, None, interval, grid, counts, notices, changed_at)

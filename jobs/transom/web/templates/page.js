@@ -68,6 +68,86 @@ function show(status, text, form, id, label) {
   status.replaceChildren(text, link);
 }
 
+// The number of hours of the form that runs them, on its button.
+function count(form) {
+  const [from, to] = ["from", "to"].map(name => Date.parse(`${form.elements[name].value}Z`));
+  const hours = (to - from) / 3_600_000;
+  const known = Number.isInteger(hours) && hours > 0;
+  form.querySelector("button").textContent = known ? `Run ${hours} hour${hours > 1 ? "s" : ""}` : "Run";
+}
+
+// A page that stays open shows what is there now. Only its live parts are replaced, and only those that differ:
+// what a person has typed, opened or scrolled to stays.
+const live = tree => [...tree.querySelectorAll("[data-live]")];
+let shown = [];
+let refreshed = 0;
+
+async function refresh() {
+  const status = document.querySelector("[data-refresh] [role=status]");
+  refreshed = Date.now();
+  try {
+    const response = await fetch(location.href);
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    const parts = live(fresh);
+    if (!response.ok || parts.length !== shown.length) throw new Error(fresh.querySelector("h1")?.textContent || response.status);
+    live(document).forEach((part, index) => {
+      if (parts[index].innerHTML !== shown[index]) replace(part, parts[index], index);
+    });
+    follows(fresh);
+    status.textContent = "";
+  } catch (error) {
+    status.textContent = `Not refreshed: ${error.message}. The page is as before.`;
+  }
+}
+
+function replace(part, fresh, index) {
+  shown[index] = fresh.innerHTML;
+  const focused = part.contains(document.activeElement) && document.activeElement;
+  const all = (of, selector) => [...of.querySelectorAll(selector)];
+  const name = of => of.ariaLabel ?? `${of.href} ${of.title} ${of.textContent.split(":")[0]}`;
+  for (const [place, details] of all(fresh, "details").entries()) {
+    details.open = all(part, "details")[place]?.open ?? details.open;
+  }
+  const scrolled = all(part, ".scroll").map(box => box.scrollLeft);
+  part.replaceChildren(...fresh.childNodes);
+  all(part, ".scroll").forEach((box, place) => { box.scrollLeft = scrolled[place] ?? 0; });
+  tabs(part);
+  if (!focused) return;
+  const same = all(part, "a, summary, .scroll").find(next => name(next) === name(focused));
+  if (same?.matches("[data-grid] a")) {
+    part.querySelector("[data-grid] a").tabIndex = -1;
+    same.tabIndex = 0;
+  }
+  same?.focus();
+}
+
+// Fields that nobody has changed follow the hours of the page.
+function follows(fresh) {
+  for (const [place, form] of document.querySelectorAll("form").entries()) {
+    for (const field of form.querySelectorAll("input[name=from], input[name=to]")) {
+      const next = fresh.querySelectorAll("form")[place]?.elements[field.name];
+      if (next && field.value === field.defaultValue && field !== document.activeElement) {
+        field.defaultValue = field.value = next.defaultValue;
+      }
+    }
+    if (form.matches("[data-run]")) count(form);
+  }
+}
+
+function stayFresh() {
+  const place = document.querySelector("[data-refresh]");
+  if (!place) return;
+  const choice = place.querySelector("input");
+  const every = 1000 * place.dataset.refresh;
+  const isDue = () => choice.checked && !document.hidden && Date.now() - refreshed >= every;
+  shown = live(document).map(part => part.innerHTML);
+  refreshed = Date.now();
+  place.hidden = false;
+  choice.checked = localStorage.getItem("transom.refresh") !== "off";
+  choice.addEventListener("change", () => localStorage.setItem("transom.refresh", choice.checked ? "on" : "off"));
+  setInterval(() => isDue() && refresh(), 1000);
+}
+
 // Arrow keys in a grid. One cell takes part in the order of the tab key.
 function move(event) {
   const cell = event.target.closest("[data-grid] td");
@@ -92,8 +172,17 @@ function move(event) {
   event.preventDefault();
 }
 
+function tabs(tree) {
+  for (const link of [...tree.querySelectorAll("[data-grid] a")].slice(1)) link.tabIndex = -1;
+}
+
 document.addEventListener("DOMContentLoaded", () => {
-  for (const link of [...document.querySelectorAll("[data-grid] a")].slice(1)) link.tabIndex = -1;
+  stayFresh();
+  tabs(document);
+});
+document.addEventListener("input", event => {
+  const form = event.target.closest("[data-run]");
+  if (form) count(form);
 });
 document.addEventListener("keydown", move);
 document.addEventListener("submit", event => {

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transom.core.intervals import HOUR
-from transom.storage import tables
+from transom.storage import latest_table, tables
 from transom.storage.store import Write
 from transom.storage.tables import (
     LakeError,
@@ -136,8 +136,9 @@ def test_table_repaired_by_two_runs_at_once_is_repaired_once(
             if next(opened, False):
                 create(str(tmp_path), table)
 
-    monkeypatch.setattr(tables, "DeltaTable", RepairedMeanwhile)
+    monkeypatch.setattr(latest_table, "DeltaTable", RepairedMeanwhile)
     create(str(tmp_path), table)
+    assert not next(opened, False)
     assert retention(tmp_path) == ("false", 1)
 
 
@@ -147,9 +148,16 @@ def test_table_always_changed_by_others_is_an_error(tmp_path: Path, monkeypatch:
     class Busy(DeltaTable):
         def __init__(self, uri: str) -> None:
             super().__init__(uri)
-            DeltaTable(uri).alter.set_table_description(f"as of {self.version()}")
+            self.change()
 
-    monkeypatch.setattr(tables, "DeltaTable", Busy)
+        def update_incremental(self) -> None:
+            super().update_incremental()
+            self.change()
+
+        def change(self) -> None:
+            DeltaTable(self.table_uri).alter.set_table_description(f"as of {self.version()}")
+
+    monkeypatch.setattr(latest_table, "DeltaTable", Busy)
     with pytest.raises(LakeError, match=r"files cannot be opened or created: .*Metadata changed"):
         create(str(tmp_path), Table.load("files"))
 

@@ -163,6 +163,8 @@ def sections_of(
     return opened.consistent(interval or opened.interval_of(None, None)[0], key or {}, page, of_block)[0]
 
 
-def quality_of(opened: OpenStream, interval: Interval, page: int = 1) -> list[Section]:
+def quality_of(
+    opened: OpenStream, interval: Interval, page: int = 1, check: str | None = None
+) -> list[Section]:
     """Return the sections about the quality of the data, read from one state of the lake."""
-    return opened.consistent(interval, {}, page, quality.sections)[0]
+    return opened.consistent(interval, {}, page, partial(quality.sections, check=check))[0]

@@ -218,12 +218,16 @@ def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
     def findings(visit: OfVisit, filters: OfFilter) -> Response:
         """Show the findings of an interval."""
         found, opened = findings_of(visit.opened, filters, visit.number), visit.opened
-        silenced = count_silenced(
+        unsent = count_silenced(
             opened.results.root, opened.stream.silence, datetime.now(UTC), filters.interval
         )
         return visit.page(
-            "findings.html", interval=filters.interval, found=found, filters=filters, states=STATES,
-            silenced=silenced,
+            "findings.html",
+            interval=filters.interval,
+            found=found,
+            filters=filters,
+            states=STATES,
+            unsent=unsent,
         )
 
     @router.get("/findings.csv")

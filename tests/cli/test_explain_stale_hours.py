@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.explained_hours import OTHERWISE, Ask, command, explanation
 from tests.cli.ledger_by_hand import WEB, Lake, at
+from transom.core.partitions import code_version
 from transom.features.aggregates.stage import VERSION
 from transom.features.ingest.expected_inputs import partition_of
 
@@ -33,7 +34,8 @@ def test_changed_specification_or_version_is_named(
     assert lines[2:4] == [
         f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "
         "of a column",
-        f"    a later version of transom computes it differently: version {VERSION} then, 99 now",
+        "    a later version of transom computes it differently: "
+        f"version {code_version(VERSION)} then, {code_version(99)} now",
     ]
     assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
 

@@ -148,7 +148,7 @@ def test_notifier_that_does_not_answer_costs_its_limit_and_fails_nothing(
     add = file_notifier.FileNotifier.notify
     monkeypatch.setattr(file_notifier.RefusingNotifier, "notify", hang)
     monkeypatch.setattr(file_notifier.FileNotifier, "notify", lambda *of: order.append("good") or add(*of))
-    monkeypatch.setattr(attempts.Attempts.__init__, "__defaults__", (timedelta(seconds=1),))
+    monkeypatch.setattr(attempts.Attempts.__init__, "__defaults__", (timedelta(seconds=4),))
     recipients = {
         "bad": {"notifier": f"{NOTIFIERS}.RefusingNotifier"},
         "good": {

@@ -81,7 +81,7 @@ def _hour_params(stream: Stream) -> dict[str, Param]:
         "from": Param(
             None,
             title="From (UTC)",
-            description=first,
+            # With a plain description, too, the form does not show this one.
             description_md=f"{first} [The hours of the stream]({page_address(stream.name, 'hours')}).",
             type=["null", "string"],
         ),

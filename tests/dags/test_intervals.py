@@ -36,11 +36,19 @@ def test_form_describes_its_fields(dags: dict[str, Any], name: str) -> None:
         param = dags[name].params.get_param(side)
         assert "pattern" not in param.schema
         assert param.schema["title"].endswith("(UTC)")
-        assert param.description.startswith(texts)
-        assert "2015-05-17T1" in param.description
+        described = param.description or param.schema["description_md"]
+        assert described.startswith(texts)
+        assert "2015-05-17T1" in described
         why = "has no schedule" if name == "conn" else "has ended"
-        assert param.description.endswith(f"Fill in both: the stream {why}.")
+        assert f"Fill in both: the stream {why}." in described
         assert param.resolve(None) is None
+
+
+def test_form_shows_a_link_to_the_hours() -> None:
+    """Airflow shows Markdown only of a parameter without a plain description."""
+    shown = web_dag().params.get_param("from")
+    assert shown.description is None
+    assert "/streams/web/hours)" in shown.schema["description_md"]
 
 
 def test_form_of_a_current_stream_may_stay_empty() -> None:

@@ -21,6 +21,7 @@ from transom.spec.stream import Stream
 from transom_links import page_address
 from transom_notify import Notify
 from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
+from transom_schedule import HOURLY, HoursUntil
 
 POOL = "transom"
 NOTIFY = {"execution_timeout": timedelta(minutes=14)}
@@ -111,6 +112,14 @@ def description(stream: Stream) -> str:
     return stream.title or (lines[0] if lines else f"Aggregates and findings from {stream.source.path}")
 
 
+def _schedule(stream: Stream) -> Any:
+    """Return the schedule of a DAG: every hour, to the end of the stream; None for a stream without one."""
+    if not stream.schedule:
+        return None
+    # With a plain cron expression, runs have an empty interval.
+    return HoursUntil(stream.until) if stream.until else CronDataIntervalTimetable(HOURLY, timezone="UTC")
+
+
 def build(stream: Stream, file: Path) -> DAG:
     """Build the DAG of a stream: settle, the stages with a gate each, the report, the messages."""
     judged: dict[str, Any] = {
@@ -123,10 +132,8 @@ def build(stream: Stream, file: Path) -> DAG:
         dag_id=stream.name,
         description=description(stream),
         doc_md=facts(stream),
-        # With a plain cron expression, runs have an empty interval.
-        schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC") if stream.schedule else None,
+        schedule=_schedule(stream),
         start_date=stream.start,
-        end_date=stream.until - timedelta(hours=1) if stream.until else None,
         catchup=stream.catchup,
         max_active_runs=1,
         template_undefined=StrictUndefined,

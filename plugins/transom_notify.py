@@ -14,6 +14,7 @@ from transom.core.intervals import HOUR
 from transom.core.locations import lake
 from transom_note import KEY, high_findings
 from transom_operators import run_interval, trigger
+from transom_schedule import last_hour
 
 if TYPE_CHECKING:
     from transom.alerts.attempts import Send
@@ -123,7 +124,8 @@ def is_last_run(context: Any, task_id: str, arrival_delay: timedelta) -> bool:
     if task.get_ti_count(dag.dag_id, task_ids=[task_id], states=WAITING):
         return False
     start = run.data_interval_end
-    if not dag.catchup or trigger(run) != "schedule" or (dag.end_date is not None and start > dag.end_date):
+    last = last_hour(dag)
+    if not dag.catchup or trigger(run) != "schedule" or (last is not None and start > last):
         return True
     is_due = start + HOUR + arrival_delay <= datetime.now(UTC)
     return not is_due or bool(task.get_dr_count(dag.dag_id, logical_dates=[start]))

@@ -18,6 +18,7 @@ from transom.core.locations import PACKAGE, job_script, lake
 from transom_connect import ConnectHook, is_connect
 from transom_links import PageLink
 from transom_metrics import send_hours, send_run
+from transom_schedule import last_hour
 
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
@@ -66,7 +67,7 @@ def run_interval(context: Any) -> Interval:
 
 def _require_scheduled(interval: Interval, context: Any) -> None:
     """Fail a run without `from` and `to` if its hours are outside of the stream's schedule."""
-    first, last = context["dag"].start_date, context["dag"].end_date
+    first, last = context["dag"].start_date, last_hour(context["dag"])
     is_inside = (first is None or first <= interval.start) and (last is None or interval.start <= last)
     if not is_inside and not context["params"].get("from"):
         schedule = f"{first or 'any hour'} to {last or 'now'}"

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.dags.dag_runs import STREAMS, web_dag
+from tests.dags.dag_runs import ROOT, STREAMS, web_dag
 
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-")
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "false"
+os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
 
 
 @pytest.fixture(scope="session")

@@ -180,9 +180,6 @@ def test_old_findings_wait_for_the_last_run_of_a_backfill(
     assert lines(out) == ([state] if state else [])
 
 
-HOUR_AGO = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
-
-
 @pytest.mark.parametrize(
     ("kind", "catchup", "hours_ago", "delay", "created", "expected"),
     [
@@ -201,7 +198,7 @@ def test_run_of_a_schedule_is_the_last_one_if_the_next_hour_is_not_over(
 ) -> None:
     from transom_notify import is_last_run
 
-    end = HOUR_AGO - timedelta(hours=hours_ago - 1)
+    end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours_ago)
     task = Task(created=created)
     dag = web_dag(catchup=catchup, until=None)
     context = {"ti": task, "dag": dag, "dag_run": run_of(end - timedelta(hours=1), end, kind)}

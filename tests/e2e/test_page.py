@@ -197,7 +197,7 @@ def test_pages_show_what_the_tables_have(visitor: Visitor, folder: Path) -> None
         assert visitor.open(f"/streams/web?severity={severity}").count(f"{count} finding") >= 1
     for block in BLOCKS:
         text = visitor.open(f"/streams/web/results/{block}")
-        assert "published" in text, block
+        assert "published" in text, text
         assert visitor.page.locator("table tbody tr").count() > 0, block
     frames = {row["frame_id"] for row in rows_of(folder, "frames")}
     assert f"{len(frames)} frame" in visitor.open("/streams/web/results/frames/served")

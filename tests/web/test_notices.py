@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.elements import Elements
 from tests.support.viewed_lake import SIX, ViewedLake, at, finding, window
+from tests.views.test_exactness import EPISODE
 from tests.web.conftest import Pages
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey
@@ -128,6 +129,14 @@ def test_form_shows_how_many_hours_it_runs(pages: Pages) -> None:
     assert button("/hours") == "Run 6 hours"
     assert button("/hours?from=2013-01-01T00:00&to=2016-01-01T00:00") == "Run 26280 hours"
     assert button("/hours/2030-01-01T00:00", 404) == "Run 1 hour"
+
+
+def test_note_of_a_block_is_shown_to_its_end(pages: Pages) -> None:
+    pages.lake.add("episodes", [EPISODE])
+    text = Elements(pages.get("/results/patterns/back").text).text
+    assert "1 episode" in text
+    assert "All 6 requested hours are published." in text
+    assert "characters)" not in text
 
 
 def silence(pages: Pages) -> None:

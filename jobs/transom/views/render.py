@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -18,6 +18,8 @@ from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
 from transom.views.events import CUT
 
+MAX_NOTE = 2_000
+"""The maximum number of characters of a note of this package, which may have the text of an error."""
 _AXIS = {
     "labelColor": "currentColor", "titleColor": "currentColor", "gridColor": "var(--line)",
     "domainColor": "var(--line)", "tickColor": "var(--line)", "labelLimit": 260, "labelOverlap": True,
@@ -55,7 +57,13 @@ def environment(*packages: str) -> Environment:
     """Return the templates of packages, the first ones first; every text is escaped."""
     loader = ChoiceLoader([PackageLoader(package) for package in packages])
     built = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    built.filters |= {"as_text": as_text, "svg": svg, "hour": format_hour, "second": _second}
+    built.filters |= {
+        "as_text": as_text,
+        "as_note": partial(as_text, limit=MAX_NOTE),
+        "svg": svg,
+        "hour": format_hour,
+        "second": _second,
+    }
     built.globals["counted"] = counted
     built.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
     built.tests["time"] = lambda value: isinstance(value, datetime)
@@ -80,8 +88,8 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def as_text(value: object) -> str:
-    """Return a value as text for a page: printable characters, cut to `MAX_TEXT`."""
+def as_text(value: object, limit: int = MAX_TEXT) -> str:
+    """Return a value as text for a page: printable characters, cut to a limit."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -92,10 +100,8 @@ def as_text(value: object) -> str:
     if isinstance(value, float | datetime):
         return plain(value)
     text = str(value)
-    if len(text) > MAX_TEXT:
-        return (
-            f"{plain(text[:MAX_TEXT])}... ({'at least ' if len(text) == CUT else ''}{len(text):,} characters)"
-        )
+    if len(text) > limit:
+        return f"{plain(text[:limit])}... ({'at least ' if len(text) == CUT else ''}{len(text):,} characters)"
     return plain(text)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
-from transom.alerts.silences import count_silenced
 from transom.charts.section import DataTable, Section
 from transom.core.intervals import HOUR, Interval, hour_of
 from transom.core.locations import lake
@@ -217,17 +216,9 @@ def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
     @router.get("")
     def findings(visit: OfVisit, filters: OfFilter) -> Response:
         """Show the findings of an interval."""
-        found, opened = findings_of(visit.opened, filters, visit.number), visit.opened
-        unsent = count_silenced(
-            opened.results.root, opened.stream.silence, datetime.now(UTC), filters.interval
-        )
+        found = findings_of(visit.opened, filters, visit.number)
         return visit.page(
-            "findings.html",
-            interval=filters.interval,
-            found=found,
-            filters=filters,
-            states=STATES,
-            unsent=unsent,
+            "findings.html", interval=filters.interval, found=found, filters=filters, states=STATES
         )
 
     @router.get("/findings.csv")

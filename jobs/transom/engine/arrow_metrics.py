@@ -6,6 +6,7 @@ checks. Spark computes all other metrics from the written rows.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,10 @@ from transom.core.exact_sums import Int64s
 Aggregate = Literal["sum", "avg"]
 Sums = tuple[int, int]
 """The sum of the values that are not null, and their number."""
+
+_TOO_LARGE = 2**63
+_LAST_TIME = 253402300800 * 10**6
+"""The end of the year 9999, the last of Spark's times, in microseconds."""
 
 
 class _UnknownError(Exception):
@@ -36,6 +41,30 @@ class Operand:
     type: pa.DataType
     function: str
     arguments: tuple[Any, ...]
+
+    def may_overflow(self) -> bool:
+        """Return whether Arrow may fail to compute it."""
+        overflows = self.function.endswith("_checked") and self._limit() >= _TOO_LARGE
+        return overflows or any(operand.may_overflow() for operand in self._operands())
+
+    def _operands(self) -> list["Operand"]:
+        return [argument for argument in self.arguments if isinstance(argument, Operand)]
+
+    def _limit(self) -> int:
+        """Return a limit of the absolute value of whole numbers, or of times in microseconds."""
+        limits = [operand._limit() for operand in self._operands()]
+        match self.function:
+            case "value" if isinstance(self.arguments[0], int):
+                return abs(self.arguments[0])
+            case "add_checked" | "subtract_checked":
+                return sum(limits)
+            case "multiply_checked":
+                return prod(limits)
+            case "divide":
+                return limits[0] // limits[1]
+            case "whole" | "negate_checked":
+                return limits[0]
+        return _LAST_TIME if pa.types.is_timestamp(self.type) else _TOO_LARGE
 
     def of(self, rows: pa.RecordBatch) -> pa.Array | pa.Scalar:
         """Return its values for some rows: a scalar if they are equal by definition."""
@@ -146,9 +175,12 @@ class _Compiler:
         result = _value(kind, None) if other is None else self.compile(other)
         for condition, value in reversed(cases):
             _require(condition.type == pa.bool_() and value.type == kind and result.type == kind)
+            if condition in (_TRUE, _FALSE):
+                result = value if condition == _TRUE else result
+                continue
             # A condition that is null is not met.
-            is_met = _coalesce(condition, _value(pa.bool_(), False))
-            result = Operand(kind, "if_else", (is_met, value, result))
+            is_met = _coalesce(condition, _FALSE)
+            result = Operand(kind, "if_else", (is_met, _guarded(value), _guarded(result)))
         return result
 
 
@@ -161,8 +193,12 @@ def _value(kind: pa.DataType, value: object) -> Operand:
     return Operand(kind, "value", (value,))
 
 
+_TRUE, _FALSE = _value(pa.bool_(), True), _value(pa.bool_(), False)
+
+
 def _literal(text: str, is_string: bool) -> Operand:
-    _require(is_string or text.isdecimal())
+    # A number of more than 64 bits is a decimal.
+    _require(is_string or (text.isdecimal() and int(text) < _TOO_LARGE))
     return _value(pa.string(), text) if is_string else _value(pa.int64(), int(text))
 
 
@@ -179,21 +215,48 @@ def _of(kind: pa.DataType, function: str, result: pa.DataType | None = None) -> 
 
 
 def _whole(operand: Operand) -> Operand:
-    """Return a whole number, a truth value, or a time in microseconds as an integer of 64 bits."""
-    kind = operand.type
-    _require(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or kind == pa.bool_())
-    return operand if kind == pa.int64() else Operand(pa.int64(), "whole", (operand,))
+    """Return a whole number or a truth value as an integer of 64 bits; Spark casts a time to seconds."""
+    _require(pa.types.is_integer(operand.type) or operand.type == pa.bool_())
+    return operand if operand.type == pa.int64() else Operand(pa.int64(), "whole", (operand,))
 
 
-_and, _or, _not = (_of(pa.bool_(), function) for function in ("and_kleene", "or_kleene", "invert"))
+def _micros(operand: Operand) -> Operand:
+    _require(pa.types.is_timestamp(operand.type))
+    return Operand(pa.int64(), "whole", (operand,))
+
+
+def _logical(function: str, decisive: Operand) -> Callable[..., Operand]:
+    """Return the rule of a logical function.
+
+    An operand that decides the result for all rows leaves the others uncomputed, as in Spark: the rule of
+    another block would take time, and its numbers may overflow.
+    """
+    rule = _of(pa.bool_(), function)
+
+    def of(left: Operand, right: Operand) -> Operand:
+        return decisive if decisive in (left, right) else rule(left, _guarded(right))
+
+    return of
+
+
+def _guarded(operand: Operand) -> Operand:
+    """Return an operand that Spark computes for some rows only: for the others it may not overflow."""
+    _require(not operand.may_overflow())
+    return operand
+
+
+_and, _or = _logical("and_kleene", _FALSE), _logical("or_kleene", _TRUE)
+_not, _both = _of(pa.bool_(), "invert"), _of(pa.bool_(), "and_kleene")
 
 
 def _less(left: Operand, right: Operand) -> Operand:
-    return _compared("less", left, right, _and(_not(_is_nan(left)), _is_nan(right)))
+    return _compared("less", left, right, _both(_not(_is_nan(left)), _is_nan(right)))
 
 
 def _equal(left: Operand, right: Operand) -> Operand:
-    return _compared("equal", left, right, _and(_is_nan(left), _is_nan(right)))
+    if _is_text(left) and _is_text(right):
+        return _TRUE if left == right else _FALSE
+    return _compared("equal", left, right, _both(_is_nan(left), _is_nan(right)))
 
 
 def _compared(function: str, left: Operand, right: Operand, of_nan: Operand) -> Operand:
@@ -204,7 +267,12 @@ def _compared(function: str, left: Operand, right: Operand, of_nan: Operand) -> 
     if not any(pa.types.is_floating(of.type) for of in (left, right)):
         return Operand(pa.bool_(), function, (_whole(left), _whole(right)))
     doubles = tuple(Operand(pa.float64(), "double", (operand,)) for operand in (left, right))
-    return _or(Operand(pa.bool_(), function, doubles), of_nan)
+    return Operand(pa.bool_(), "or_kleene", (Operand(pa.bool_(), function, doubles), of_nan))
+
+
+def _is_text(operand: Operand) -> bool:
+    """Return whether an operand is one text for all rows, such as the block."""
+    return operand.function == "value" and isinstance(operand.arguments[0], str)
 
 
 def _is_nan(operand: Operand) -> Operand:
@@ -212,9 +280,16 @@ def _is_nan(operand: Operand) -> Operand:
     return Operand(pa.bool_(), "is_nan", (operand,)) if is_double else _value(pa.bool_(), False)
 
 
+def _quotient(number: Operand, divisor: Operand) -> Operand:
+    """Divide whole numbers. A divisor that is not constant may be 0 where Spark does not divide."""
+    constant = divisor.arguments[0] if divisor.function == "negate_checked" else divisor
+    _require(constant.function == "value" and constant.arguments[0])
+    return _of(pa.int64(), "divide")(number, divisor)
+
+
 def _coalesce(*operands: Operand) -> Operand:
     _require(all(operand.type == operands[0].type for operand in operands))
-    return Operand(operands[0].type, "coalesce", operands)
+    return Operand(operands[0].type, "coalesce", (operands[0], *map(_guarded, operands[1:])))
 
 
 _RULES: Mapping[str, Callable[..., Operand]] = {
@@ -228,14 +303,14 @@ _RULES: Mapping[str, Callable[..., Operand]] = {
     "gte": lambda left, right: _not(_less(left, right)),
     "eq": _equal,
     "neq": lambda left, right: _not(_equal(left, right)),
-    "between": lambda value, low, high: _and(_not(_less(value, low)), _not(_less(high, value))),
+    "between": lambda value, low, high: _both(_not(_less(value, low)), _not(_less(high, value))),
     # As in Spark, an overflow is an error.
     "add": _of(pa.int64(), "add_checked"),
     "sub": _of(pa.int64(), "subtract_checked"),
     "mul": _of(pa.int64(), "multiply_checked"),
     "neg": _of(pa.int64(), "negate_checked"),
-    "intdiv": _of(pa.int64(), "divide"),
-    "unixmicros": _whole,
+    "intdiv": _quotient,
+    "unixmicros": _micros,
     "coalesce": _coalesce,
     "length": _of(pa.string(), "utf8_length", pa.int32()),
     "regexpreplace": _of(pa.string(), "replaced"),
@@ -243,7 +318,8 @@ _RULES: Mapping[str, Callable[..., Operand]] = {
 """What Arrow computes as Spark does, by the name of sqlglot's node."""
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "whole": lambda values: values.cast(pa.int64()),
-    "double": lambda values: values.cast(pa.float64()),
+    # Rounded, as in Spark, beyond 2**53.
+    "double": lambda values: values.cast(pa.float64(), safe=False),
     "replaced": lambda values, pattern, by: pc.replace_substring_regex(values, pattern.as_py(), by.as_py()),
 }
 """What `pyarrow.compute` does with other arguments."""

@@ -79,6 +79,10 @@ def test_full_time_in_each_line_is_found(tmp_path: Path, before: str, first: str
             ["Station,Year,Month,Day,Hour,Min,Sec,v", "x,2024,5,6,10,{n},0,{n}"],
             ["Year", "Month", "Day", "Hour", "Min", "Sec"],
         ),
+        (
+            ["year,month,day,hour (UTC),minute,speed", "2024,5,6,10,{n},{n}"],
+            ["year", "month", "day", "hour (UTC)", "minute"],
+        ),
     ],
 )
 def test_parts_of_a_time_in_columns_are_joined(tmp_path: Path, lines: list[str], columns: list[str]) -> None:
@@ -90,6 +94,13 @@ def test_parts_of_a_time_in_columns_are_joined(tmp_path: Path, lines: list[str],
         [],
         len(head),
     )
+
+
+def test_number_after_the_parts_of_a_time_is_no_part(tmp_path: Path) -> None:
+    log = tmp_path / "a.csv"
+    rows = "".join(f"2024,5,6,10,{n}\n" for n in range(20))
+    log.write_text(f"Year,Month,Day,Hour,MaxTemp\n{rows}")
+    assert draft([read_sample(log)]).untimed == "no field looks like a time"
 
 
 def test_ambiguous_date_is_reported(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ ZONE_IN_NAME = re.compile(
 )
 AROUND_ZONE = "()[]<>:,;"
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
+PART_NAME = re.compile(
+    "y|yy|yyyy|yr|years?|m|mm|mo|mon|months?|d|dd|dy|days?|h|hh|hr|hrs|hours?|mi|min|mins|mn|minutes?"
+    "|s|ss|sec|secs|seconds?",
+    re.IGNORECASE,
+)
+"""A field with a part of a time."""
 ZONE_QUESTION = "?: which zone these are in, such as Europe/Berlin"
 LETTERS_QUESTION = "?: other zones than {} have such letters, too"
 CLOCK_QUESTION = "?: the clocks of {} do not show {} at these times; set the zone whose clocks do"
@@ -196,7 +202,8 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
     year, a month, a day, an hour, a minute, and perhaps a second."""
     unread: InferredTime | None = None
     order = list(log.fields)
-    initials = "".join(name[:1].lower() for name in order)
+    # Any small number may be a minute or a second.
+    initials = "".join(name[0].lower() if _is_part(name) else " " for name in order)
     for parts in ("ymdhms", "ymdhm"):
         at = initials.find(parts)
         inferred = _several(log, order[at : at + len(parts)]) if at >= 0 else None
@@ -223,6 +230,11 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
             if is_date or not str(inferred.declared.get("format")).startswith("%y%m%d"):
                 return inferred
     return unread
+
+
+def _is_part(name: str) -> bool:
+    """Return whether a field has the name of a part of a time, with or without a zone."""
+    return PART_NAME.fullmatch(ZONE_IN_NAME.sub("", name).strip(f" _{AROUND_ZONE}")) is not None
 
 
 def _partial(

@@ -50,6 +50,8 @@ def test_sentences_are_counted_by_kind_of_text() -> None:
     assert rules_of(f"{long}.") == ["sentence"]
     assert rules_of(f"{'word ' * 30}. {'word ' * 30}.") == []
     assert rules_of(f"{'word ' * 30}. {'word ' * 30}.", "page") == ["sentences"]
+    # Lines of a page break anywhere.
+    assert rules_of(f"{'word ' * 30}\n{'word ' * 11}: one. two. three.", "page") == ["sentence"]
     assert rules_of(f"short.\n\n- {'word ' * 20}\n- {'word ' * 20}\n\n| {long} |\n", "page") == []
 
 

@@ -48,7 +48,9 @@ WORDINGS = tuple(
 """The rules about words."""
 
 _NO_SUMMARY = re.compile(r"\s*(What|How|Who|When|Where|It|They|This|If)\b")
-_PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*] |\d+\. |[\w*, ]+: )")
+_PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )")
+_PARAMETER = re.compile(rf"{_PARAGRAPH.pattern}|\n\s*(?=[\w*, ]+: )")
+"""Ends of paragraphs and items, and of a docstring's parameters."""
 _NO_SENTENCES = re.compile(r"    |#|\||!\[|:::")
 """Lines of a page without sentences: code, headings, tables, pictures."""
 
@@ -76,7 +78,8 @@ def sentences(text: Text) -> list[str]:
     if text.kind == "page":
         lines = ["" if _NO_SENTENCES.match(line) else line for line in lines]
     paragraphs = list[str]()
-    for paragraph in _PARAGRAPH.split("\n".join(lines)):
+    ends = _PARAGRAPH if text.kind == "page" else _PARAMETER
+    for paragraph in ends.split("\n".join(lines)):
         # A help text keeps the lines of a paragraph that begins with \\b.
         paragraphs += paragraph.splitlines() if paragraph.startswith("\b") else [" ".join(paragraph.split())]
     return [one for paragraph in paragraphs for one in re.split(r"(?<=[.:!?])\s+", paragraph) if one]

@@ -289,7 +289,7 @@ def test_run_in_chunks_sums_its_work_and_reports_published_hours(
         remaining: dict[PartitionKey, PartitionState | None] = {
             PartitionKey("ingest", "events", "events", next(hours)): None
         }
-        counts = {"published": 4, "incomplete": 1, "quarantined": 2}
+        counts = {"published": 4, "incomplete": 1, "quarantined": 2, "partitions_repaired": 1}
         return Outcome(
             rows_out=5, **counts, counters={"lines_rejected": 3}, gauges=next(chunks), stale=remaining
         )
@@ -298,8 +298,8 @@ def test_run_in_chunks_sums_its_work_and_reports_published_hours(
     monkeypatch.setattr(job, "run_chunk", work)
     job.run_stage(Mock(), "ingest", load(WEB), days, lake=str(tmp_path))
     assert caplog.messages == [
-        f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them "
-        "repaired (tables' hours); 10 rows, 6 lines rejected, 1 file waiting"
+        f"ingest web {days}: 8 partitions published (2 incomplete), 4 quarantined, 0 blocked, of which 2 "
+        "outside the interval; 10 rows written, 6 lines rejected, 1 file waiting"
     ]
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert run["counters"] == {"files_listed": 9, "files_waiting": 1, "lines_rejected": 6}

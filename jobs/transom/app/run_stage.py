@@ -176,12 +176,13 @@ def run_stage(
         counters=counters, counter_limits=total.limits,
     )  # fmt: skip
     ledger.record_run(run)
-    incomplete = f" ({total.incomplete} of them incomplete)" if total.incomplete else ""
+    incomplete = f" ({total.incomplete} incomplete)" if total.incomplete else ""
+    outside = total.partitions_repaired
+    repaired = f", of which {outside} outside the interval" if outside else ""
     LOG.info(
-        f"{stage} {stream.name} {interval}: {total.published} published{incomplete}, "
-        f"{total.quarantined} quarantined, {total.blocked} blocked, {total.partitions_repaired} of them "
-        f"repaired (tables' hours); {counted(total.rows_out, 'row')}"
-        + _format_counters(stream, counters, total.limits)
+        f"{stage} {stream.name} {interval}: {counted(total.published, 'partition')} published{incomplete}, "
+        f"{total.quarantined} quarantined, {total.blocked} blocked{repaired}; "
+        f"{counted(total.rows_out, 'row')} written" + _format_counters(stream, counters, total.limits)
     )
     return total
 

@@ -29,13 +29,16 @@ def busy(web: Hours, picture: Path) -> bool:
     hours = {hour: sample_logs.requests(web, hour, hour + HOUR).total() for hour in web}
     frames = sorted(rows("frames", block="busy", state="final"), key=lambda row: row["start_time"])
     # If hours of a fill were never requested, it is never final, although its frame is.
-    fills = {(row["frame_id"], row["fragment"]): row for row in rows("fills", block="day_before")}
+    fills = {
+        (row["frame_id"], row["fragment"], row["shift_s"]): row for row in rows("fills", block="day_before")
+    }
     lines, found = [], []
     for frame in frames:
-        fill = fills[frame["frame_id"], frame["fragment"]]
+        report = frame["frame_id"], frame["fragment"]
+        fill = fills[*report, DAY.total_seconds()]
         covered = f"{fill['coverage']:.0%}"
         before = fill["n"] if fill["coverage"] else None
-        requests = round(frame["mean"] * frame["records"])
+        requests = fills[*report, 0]["n"]
         found.append((frame["start_time"], frame["last_time"], requests, before))
         lines.append(
             [

@@ -68,7 +68,7 @@ def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str
         "AIRFLOW_CONN_TRANSOM_SPARK": json.dumps(
             {
                 "conn_type": "spark",
-                "host": os.environ.get("SPARK_REMOTE") or "local[*]",
+                "host": {**os.environ, **environment}.get("SPARK_REMOTE") or "local[*]",
                 "extra": {"deploy-mode": "client"},
             }
         ),

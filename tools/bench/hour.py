@@ -1,4 +1,5 @@
-"""One hourly run of a few hundred lines in a real Airflow: time from trigger to report, by phase."""
+"""One hourly run of a few hundred lines through all stages in a real Airflow: time from trigger to report, by
+phase, with a Spark of each task's own and on a warm server."""
 
 import json
 import os
@@ -13,11 +14,14 @@ from typing import Any
 import psutil
 
 import airflow_server
+import spark_server
 from airflow_api import Airflow
-from bench.draw import END, FIRST, HOURS, LOGS, drawn
+from bench import stages
+from bench.draw import END, FIRST, HOURS, drawn
 from bench.ingest import in_turn
 from bench.measure import MIB, Failed, Watch, run
 from transom.core.intervals import HOUR, Interval, format_hour
+from transom.features.registry import STAGES
 from transom.ledger.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,27 +31,17 @@ BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """Hours that ran before, so that the windows of a measured hour have their full length."""
 
 
-JOBS = {"per_stage": ("ingest", "aggregates"), "single": ("run",)}
+JOBS = {"per_stage": STAGES, "single": ("run",)}
 """Jobs of each way to submit the stages of a stream."""
+SERVER = "warm server"
 
 
 def _stream(way: str, folder: Path) -> Path:
     """Write the stream file; the stream, and so its DAG, has the name of the way."""
-    spec = {
+    spec = stages.spec() | {
         "name": way,
-        "preset": "apache/combined",
-        "source": {"path": LOGS["apache"].hourly, "expected_files": 1},
-        "key": ["client"],
-        "aggregates": {
-            "traffic": {
-                "measures": {"n": "count", "sent": "sum(bytes)"},
-                "levels": "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR",
-            },
-            "site": {"key": [], "measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
-        },
         "start": format_hour(FIRST),
         "until": format_hour(END),
-        "schedule": False,
         "submit": way,
     }
     file = folder / f"{way}.yaml"
@@ -57,20 +51,22 @@ def _stream(way: str, folder: Path) -> Path:
 
 
 def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Yield a row per way to submit.
+    """Yield a row per way to submit, without a server and on one.
 
     Raises:
         Failed: a task fails.
     """
     folder = cache / "hour"
     shutil.rmtree(folder, ignore_errors=True)
-    landing, lake = drawn(cache / "logs", "apache", LINES * HOURS), folder / "lake"
-    streams = {way: _stream(way, folder / "streams") for way in JOBS}
-    places = {
-        "TRANSOM_LANDING": str(landing),
-        "TRANSOM_LAKE": str(lake),
-        "TRANSOM_STREAMS": str(folder / "streams"),
-    }
+    places = {"TRANSOM_LANDING": str(drawn(cache / "logs", "apache", LINES * HOURS))}
+    yield from _ways(folder / "own", places, repetitions)
+    with spark_server.running(folder / "server") as url:
+        yield from _ways(folder / "warm", {**places, "SPARK_REMOTE": url}, repetitions)
+
+
+def _ways(folder: Path, environment: Mapping[str, str], repetitions: int) -> Iterator[dict[str, Any]]:
+    lake, streams = folder / "lake", {way: _stream(way, folder / "streams") for way in JOBS}
+    places = {**environment, "TRANSOM_LAKE": str(lake), "TRANSOM_STREAMS": str(folder / "streams")}
     hours = [BEFORE.end + number * HOUR for number in range(repetitions)]
     seen: dict[str, list[dict[str, float]]] = {way: [] for way in streams}
     watched: dict[str, list[Watch]] = {way: [] for way in streams}
@@ -87,18 +83,17 @@ def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
                     asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
                 watched[way].append(watch)
                 seen[way].append(_phases(server, lake, way, f"hour-{number}", asked))
-    inside = {
-        way: _inside(folder, lake, streams[way], places, hours[-1] + HOUR, JOBS[way]) for way in streams
-    }
+    on_server = "SPARK_REMOTE" in environment
     for way, runs in seen.items():
         totals = [round(sum(run.values()), 1) for run in runs]
         middle = {name: round(median(run.get(name, 0.0) for run in runs), 1) for name in runs[0]}
+        # On a server, `spark-submit` starts no job.
+        inside = {} if on_server else _inside(folder, lake, streams[way], places, hours[-1] + HOUR, JOBS[way])
         yield {
-            "bench": "hour", "log": "apache", "lines": LINES, "who": way, "seconds": min(totals),
-            "cpu_s": round(min(watch.cpu_s for watch in watched[way]), 1),
+            "bench": "hour", "log": "apache", "lines": LINES, "who": f"{way}, {SERVER}" if on_server else way,
+            "seconds": min(totals), "cpu_s": round(min(watch.cpu_s for watch in watched[way]), 1),
             "peak_mib": max(watch.peak for watch in watched[way]) // MIB,
-            "airflow_mib": round(median(at_rest)) // MIB, "all": totals,
-            "phases": {**middle, **inside[way]},
+            "airflow_mib": round(median(at_rest)) // MIB, "all": totals, "phases": {**middle, **inside},
         }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""All stages over small hours in one application, and over an hour with nothing to do.
+"""All stages over small hours: in one application, on a warm Spark server, and with nothing to do.
 
 With an older checkout in the environment variable `BENCH_BESIDE`, each is also measured with its code and
 the settings that its own set-up has written. If this reads other stream files, `BENCH_BESIDE_STREAM` is the
@@ -9,10 +9,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import spark_server
 from bench.draw import FIRST, HOURS, LOGS, drawn
 from bench.measure import Measured, run
 from bench.version import ROOT
@@ -23,7 +26,8 @@ LINES = (120, 5_000)
 BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """The hours that ran before, so that the windows of a measured hour have their full length."""
 COLD = "nothing to do, spark-submit"
-WARM = "nothing to do, warm session"
+WARM = "nothing to do, warm server"
+SESSION = "nothing to do, warm session"
 BESIDE, BESIDE_STREAM = "BENCH_BESIDE", "BENCH_BESIDE_STREAM"
 
 
@@ -77,8 +81,18 @@ def spec() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def application(lines: int) -> str:
+    """Return what the results call `spark-submit` of an hour."""
+    return f"application of an hour of {lines}"
+
+
+def on_server(lines: int) -> str:
+    """Return what the results call a job of an hour on a server, which has run others before."""
+    return f"hour of {lines} on a warm server"
+
+
 def bench_hours(cache: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for the first and a further hour of an application, per number of lines and checkout."""
+    """Yield a row for each way to run an hour, per number of lines and checkout."""
     for lines in LINES:
         for name, checkout in _checkouts().items():
             costs, measured = _hours(cache, name, checkout, lines, [BEFORE.end, BEFORE.end + HOUR])
@@ -87,16 +101,32 @@ def bench_hours(cache: Path) -> Iterator[dict[str, Any]]:
                     "bench": "stages", "log": "apache", "who": f"{which} hour of {lines}, {name}", **cost,
                     "peak_mib": measured.peak_mib,
                 }  # fmt: skip
+            whole = _submit(cache, name, checkout, lines, Interval.of_hour(BEFORE.end + 2 * HOUR))
+            yield _row("stages", f"{application(lines)}, {name}", whole, costs[0])
+        with spark_server.running(cache / "stages" / "server") as url:
+            hours = [BEFORE.end + number * HOUR for number in (3, 4, 5)]
+            jobs = [_on_server(cache, url, lines, hour) for hour in hours]
+        best = min(jobs[1:], key=lambda job: job.seconds)
+        yield _row("stages", f"{on_server(lines)}, transom", best, costs[0])
 
 
 def bench_idle(cache: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for a run with nothing to do in a warm session, and for one by itself, per checkout."""
+    """Yield a row for a run with nothing to do in a warm session, by itself, and on a server."""
+    lines, hour = LINES[0], BEFORE.end
     for name, checkout in _checkouts().items():
-        (_, warm), _ = _hours(cache, name, checkout, LINES[0], [BEFORE.end, BEFORE.end])
-        yield {"bench": "idle", "log": "apache", "who": f"{WARM}, {name}", **warm}
-        cold = _submit(cache, name, checkout, LINES[0], Interval.of_hour(BEFORE.end))
-        row = {"bench": "idle", "log": "apache", "who": f"{COLD}, {name}", "seconds": cold.seconds}
-        yield {**dict.fromkeys(warm), **row, "cpu_s": cold.cpu_s}
+        (_, warm), _ = _hours(cache, name, checkout, lines, [hour, hour])
+        yield {"bench": "idle", "log": "apache", "who": f"{SESSION}, {name}", **warm}
+        cold = [_submit(cache, name, checkout, lines, Interval.of_hour(hour)) for _ in range(3)]
+        yield _row("idle", f"{COLD}, {name}", min(cold, key=lambda job: job.seconds), warm)
+    with spark_server.running(cache / "stages" / "server") as url:
+        jobs = [_on_server(cache, url, lines, hour) for _ in range(3)]
+    yield _row("idle", f"{WARM}, transom", min(jobs, key=lambda job: job.seconds), warm)
+
+
+def _row(bench: str, who: str, job: Measured, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a job, with all columns of the other rows."""
+    found = {"bench": bench, "log": "apache", "who": who, "seconds": job.seconds, "cpu_s": job.cpu_s}
+    return {**dict.fromkeys(columns), **found, "peak_mib": job.peak_mib}
 
 
 def _checkouts() -> dict[str, Path]:
@@ -140,12 +170,25 @@ def _hours(
     return json.loads(result.read_text()), measured
 
 
+def _on_server(cache: Path, url: str, lines: int, hour: datetime) -> Measured:
+    """Run the job of this checkout over an hour on a server; its cost is that of the client alone."""
+    folder = _folder(cache, "transom", lines)
+    environment = {**_environment(cache, ROOT, lines), "SPARK_REMOTE": url}
+    command = [sys.executable, *_job(folder, ROOT, Interval.of_hour(hour))]
+    return run(command, folder / "on_server.log", environment)
+
+
+def _job(folder: Path, checkout: Path, interval: Interval) -> list[object]:
+    """Return a checkout's job over an interval, with its arguments."""
+    script, bounds = checkout / "jobs" / "run.py", (format_hour(interval.start), format_hour(interval.end))
+    where = ["--stream", folder / "all.yaml", "--lake", folder / "lake"]
+    return [script, *where, "--from", bounds[0], "--to", bounds[1]]
+
+
 def _submit(cache: Path, name: str, checkout: Path, lines: int, interval: Interval) -> Measured:
     """Run a checkout's job over an interval."""
     folder = _folder(cache, name, lines)
-    arguments = [checkout / "jobs" / "run.py", "--stream", folder / "all.yaml", "--lake", folder / "lake"]
-    arguments += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
-    return _spark_submit(cache, checkout, lines, arguments, folder / "run.log")
+    return _spark_submit(cache, checkout, lines, _job(folder, checkout, interval), folder / "run.log")
 
 
 def _spark_submit(

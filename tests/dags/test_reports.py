@@ -22,6 +22,24 @@ pytestmark = pytest.mark.usefixtures("dags")
 INGEST_ALONE: dict[str, object] = {stage: {} for stage in STAGES if stage != "ingest"}
 
 
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """Return the context of a run of an incomplete and a quarantined hour, in a lake with their findings.
+
+    An hour before them and one after them are quarantined, too.
+    """
+    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 11, 13)]
+    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
+    ledger = Ledger(str(tmp_path / "web"))
+    ledger.claim("ingest", nodes, "a")
+    quarantined = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
+    incomplete = PartitionState("published", "a", complete=False, reason="landing/f.log: cut")
+    ledger.publish("ingest", dict.fromkeys(nodes, quarantined) | {nodes[1]: incomplete}, "a")
+    sync_ledger_findings(ledger, "web", "ingest", {})
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    return {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[2] + timedelta(hours=1))}
+
+
 def test_gates_cover_the_repair_window_of_the_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -41,20 +59,8 @@ def test_gates_cover_the_repair_window_of_the_stream(
             assert sum("2015-05-12T10:00: f: rejected_share" in text for text in caplog.messages) == warned
 
 
-def test_report_lists_findings_of_the_interval_the_worst_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 11)]
-    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
-    ledger = Ledger(str(tmp_path / "web"))
-    ledger.claim("ingest", nodes, "a")
-    partial = PartitionState("published", "a", complete=False, reason="landing/f.log: cut")
-    quarantined = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
-    ledger.publish("ingest", dict(zip(nodes, (quarantined, partial, quarantined), strict=True)), "a")
-    sync_ledger_findings(ledger, "web", "ingest", {})
-    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+def test_report_lists_findings_of_the_interval_the_worst_first(context: dict[str, object]) -> None:
     task = web_dag(**INGEST_ALONE).get_task("report")
-    context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
     assert execute(task, context) == [
         "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published (1 of them incomplete), "
         # Its inputs are not known.
@@ -64,23 +70,12 @@ def test_report_lists_findings_of_the_interval_the_worst_first(
     ]
 
 
-def test_report_counts_silenced_findings_of_the_interval(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_counts_silenced_findings_of_the_interval(context: dict[str, object], tmp_path: Path) -> None:
     from stream_dag import build
     from transom.stream import load
 
-    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 12)]
-    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
-    ledger = Ledger(str(tmp_path / "web"))
-    ledger.claim("ingest", nodes, "a")
-    state = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
-    ledger.publish("ingest", dict.fromkeys(nodes, state), "a")
-    sync_ledger_findings(ledger, "web", "ingest", {})
-    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = tmp_path / "web.yaml"
     silence = "silence: [{kind: check_failed, who: ann, why: known, until: DAY}]\n"
-    context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
     reports = {}
     for day in ("9999-12-31", "2015-05-18"):
         file.write_text(WEB.read_text() + silence.replace("DAY", day))

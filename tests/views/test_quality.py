@@ -215,6 +215,28 @@ def test_observed_values_of_one_check(lake: ViewedLake, monkeypatch: pytest.Monk
     assert "The chart has 1 of them" in part.note
 
 
+def test_tables_of_a_block_with_the_same_check_have_lines_of_their_own(lake: ViewedLake) -> None:
+    values = {"batches": [3.0, 1.0], "matches": [40.0, 50.0]}
+    of_hours = {
+        PartitionKey("patterns", "back", table, at(hour)): value
+        for table, observed in values.items()
+        for hour, value in enumerate(observed)
+    }
+    lake.enter("patterns", dict.fromkeys(of_hours, PartitionState("published", "p")), "p")
+    results = [
+        CheckResult(key, "batches_within_bound", "error", value, "0", False)
+        for key, value in of_hours.items()
+    ]
+    lake.ledger.record_checks("patterns", results, "p")
+    part = section(lake, "observed")
+    assert part.chart is not None
+    lines: dict[str, list[float]] = {}
+    for row in part.chart["data"]["values"]:
+        if row["series"] == "observed":
+            lines.setdefault(row["panel"], []).append(row["value"])
+    assert lines == {f"batches_within_bound, {table} of back": observed for table, observed in values.items()}
+
+
 @pytest.mark.parametrize(("subject", "check"), [("outcomes", None), ("observed", "rejected_share")])
 def test_tables_of_checks_are_paged(lake: ViewedLake, subject: str, check: str | None) -> None:
     names = [f"n{number:03}" for number in range(MAX_ROWS + 30)]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ class CheckOf(NamedTuple):
     def __str__(self) -> str:
         on = f" on {self.column}" if self.column else ""
         of = f" of {self.block}" if self.block != self.table else ""
-        return f"{self.check}{on}, {self.stage}{of}"
+        return f"{self.check}{on}, {self.table}{of}"
 
 
 @dataclass
@@ -158,7 +158,7 @@ def _outcomes(selection: Selection, histories: Mapping[CheckOf, _History], order
     )
 
 
-def _bars(outcomes: Mapping[datetime, str], length: Any, text: str) -> Iterator[dict[str, Any]]:
+def _bars(outcomes: Mapping[datetime, str], length: timedelta, text: str) -> Iterator[dict[str, Any]]:
     """Yield bars of equal neighbouring outcomes."""
     starts = sorted(outcomes)
     first = 0
@@ -214,9 +214,9 @@ def _values(selection: Selection, checks: list[CheckOf], known: int) -> Section:
         of = CheckOf(*(row[name] for name in OF_CHECK))
         if of in drawn:
             # Of the files of an hour, the one that comes nearest to its limit.
-            worst = hours.setdefault(of, {}).setdefault(row["hour"], row)
-            is_worse = _sign(row) * (row["observed"] or 0) > _sign(row) * (worst["observed"] or 0)
-            hours[of][row["hour"]] = row if is_worse else worst
+            worst, sign = hours.setdefault(of, {}).setdefault(row["hour"], row), _sign(row)
+            if sign * (row["observed"] or 0) > sign * (worst["observed"] or 0):
+                hours[of][row["hour"]] = row
     points = [point for of in drawn if of in hours for point in _points(str(of), hours[of])]
     some = f"{len(checks)} of " if len(checks) < known else ""
     few = f"The chart has {len(drawn)} of them. " if len(drawn) < len(checks) else ""

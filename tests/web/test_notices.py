@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.asgi import request
 from tests.support.elements import Elements
 from tests.support.viewed_lake import SIX, ViewedLake, at, finding, window
 from tests.views.test_exactness import EPISODE
@@ -137,6 +138,17 @@ def test_note_of_a_block_is_shown_to_its_end(pages: Pages) -> None:
     assert "1 episode" in text
     assert "All 6 requested hours are published." in text
     assert "characters)" not in text
+
+
+def test_list_of_streams_shows_the_notices_of_a_stream_to_their_end(pages: Pages, tmp_path: Path) -> None:
+    missing = f"{tmp_path}/{'prices/' * 50}end"
+    source = (
+        f"frame: busy, source: {{table: {missing}, time: at, columns: {{client: string, bytes: integer}}}}"
+    )
+    pages.lake.file.write_text(SIX.replace("{frame: busy, ", f"{{{source}, "))
+    (waits,) = [text for text in notices(pages, "") if text.startswith("Waits: ")]
+    assert missing in waits
+    assert waits in Elements(request(pages.app, "/").text).text
 
 
 def silence(pages: Pages) -> None:

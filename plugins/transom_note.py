@@ -14,7 +14,7 @@ from transom.core.intervals import Interval
 KEY = "transom_note"
 """The key of the XCom."""
 PREFIX = "transom: "
-"""The begin of each note of this plugin."""
+"""The start of each note of this plugin."""
 LISTED = 10
 """The maximum number of kinds and blocks in a note."""
 

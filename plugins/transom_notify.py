@@ -123,12 +123,11 @@ def is_last_run(context: Any, task_id: str, arrival_delay: timedelta) -> bool:
     task, dag, run = context["ti"], context["dag"], context["dag_run"]
     if task.get_ti_count(dag.dag_id, task_ids=[task_id], states=WAITING):
         return False
-    start = run.data_interval_end
-    last = last_hour(dag)
-    if not dag.catchup or trigger(run) != "schedule" or (last is not None and start > last):
+    following, last = run.data_interval_end, last_hour(dag)
+    if not dag.catchup or trigger(run) != "schedule" or (last is not None and following > last):
         return True
-    is_due = start + HOUR + arrival_delay <= datetime.now(UTC)
-    return not is_due or bool(task.get_dr_count(dag.dag_id, logical_dates=[start]))
+    is_due = following + HOUR + arrival_delay <= datetime.now(UTC)
+    return not is_due or bool(task.get_dr_count(dag.dag_id, logical_dates=[following]))
 
 
 def sender(name: str, recipient: "RecipientSpec", context: Mapping[str, Any]) -> "Send":

@@ -15,7 +15,10 @@ from transom.storage.tables import TableFolder, instant, literal, query
 FILES = "files"
 NAMED = 3
 """The maximum number of files in a reason."""
-UNKNOWN = "no file of its hours has changed since: later hours or the stream file have"
+UNKNOWN = (
+    "no file of its hours has changed since the last message about it: an earlier file, later hours or the "
+    "stream file have"
+)
 """The reason without a changed file."""
 MAX_JOINED = 500
 """The maximum number of findings that are looked up in others; the rest of a mass withdrawal is not."""

@@ -1,4 +1,4 @@
-"""Send what is due to a recipient: at least once, and never twice while no run is killed.
+"""Send what is due to a recipient: at least once, and once if no run is killed and notifiers answer in time.
 
 The rows of due messages are added with the status `sending` in one commit. If two runs want to send the same
 message, one commit fails, and its run reads again. Then each message is sent, and recorded as `sent`. A run

@@ -105,7 +105,7 @@ def differences(
 
 
 def _recent(hour: str, table: str, since: datetime | None) -> str:
-    """Return the SQL condition that a finding has not ended before a time, as `comparison.is_old`."""
+    """Return the SQL condition that a finding has not ended before a time, as `comparison.grouped`."""
     if since is None:
         return "TRUE"
     return f"({table}.end_time IS NULL OR greatest({hour}, {table}.end_time) >= {instant(since)})"

@@ -1,6 +1,8 @@
 """The quality of a stream, compared with the tables."""
 
+import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,7 @@ from transom.ledger.check import Check, bounds_of
 from transom.ledger.ledger import Run
 from transom.views import check_history, quality
 from transom.views.open_stream import OpenStream
+from transom.views.render import svg
 
 
 def section(lake: ViewedLake, subject: str, page: int = 1) -> Section:
@@ -170,6 +173,19 @@ def test_each_check_has_its_hours_and_its_values_over_time(lake: ViewedLake) -> 
             ("same", 0, 6, "passed"),
         )
     ]
+
+
+def test_failed_checks_are_red_and_passed_ones_green(lake: ViewedLake) -> None:
+    record(lake)
+    part = section(lake, "outcomes")
+    assert part.chart is not None
+    bars = Counter(bar["state"] for bar in part.chart["layer"][0]["data"]["values"])
+    drawn = Counter(re.findall(r'<path[^>]*fill="var\(--(good|odd|bad)\)"', svg(part.chart)))
+    # The legend has one more of each.
+    assert drawn == {
+        colour: bars[state] + 1
+        for colour, state in (("good", "passed"), ("odd", "accepted"), ("bad", "failed"))
+    }
 
 
 def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:

@@ -89,16 +89,20 @@ def panels(rows: Iterable[Row], series: Sequence[str]) -> Spec:
     }
 
 
-def spans(rows: Iterable[Row], states: Sequence[str], points: Iterable[Row] = ()) -> Spec:
+def spans(
+    rows: Iterable[Row], states: Sequence[str], points: Iterable[Row] = (), colours: Sequence[str] = ()
+) -> Spec:
     """Return bars from a start to an end on a time axis, a line for each label, with points on the bars.
 
     Args:
         rows: `label`, `start`, `end`, `state`.
         states: the states, in the order of their colours.
         points: `label`, `time`, `step`.
+        colours: the colour of each state. Default: the colours of all charts, in their order.
     """
     rows, points = [*rows], [*points]
-    colour = {"field": "state", "type": "nominal", "title": None, "scale": {"domain": [*states]}}
+    scale = {"domain": [*states], **({"range": [*colours]} if colours else {})}
+    colour = {"field": "state", "type": "nominal", "title": None, "scale": scale}
     bars: Spec = {
         "data": {"values": rows},
         "mark": {"type": "bar", "height": {"band": 0.6}, "minBandSize": 3},
@@ -128,10 +132,9 @@ def slots(rows: Iterable[Row], states: Sequence[str]) -> Spec:
         rows: `label`, `start`, `end`, `state`.
         states: the states, in the order of their colours.
     """
-    spec = spans(rows, states)
+    spec = spans(rows, states, colours=["var(--c1)", "var(--line)", "var(--unknown)"])
     (bars,) = spec["layer"]
     bars["mark"] = {"type": "bar", "height": {"band": 0.8}, "stroke": "var(--page)", "strokeWidth": 1}
-    bars["encoding"]["color"]["scale"]["range"] = ["var(--c1)", "var(--line)", "var(--unknown)"]
     return spec
 
 

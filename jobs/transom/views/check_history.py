@@ -19,6 +19,8 @@ from transom.storage.tables import instant, literal
 
 OUTCOMES = ("passed", "accepted", "failed")
 """The outcomes of a check, the worst last."""
+COLOURS = ("var(--good)", "var(--odd)", "var(--bad)")
+"""The colours of the outcomes: green, amber and red, as on the page of hours."""
 BARS, LINES, POINTS = 40, 6, 750
 """The maximum number of checks in each of the two charts, and of hours of a line."""
 HOURS = 7 * 24
@@ -153,7 +155,7 @@ def _outcomes(selection: Selection, histories: Mapping[CheckOf, _History], order
         DataTable.of(columns, map(cells, shown), len(order), 1 + skipped, lambda: map(cells, order))
         if order
         else None,
-        spans(bars, OUTCOMES) if bars else None,
+        spans(bars, OUTCOMES, colours=COLOURS) if bars else None,
         "outcomes",
     )
 

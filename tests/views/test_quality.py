@@ -57,11 +57,12 @@ def test_failed_checks_are_counted_and_paged(lake: ViewedLake) -> None:
 
 
 def test_accepted_check_does_not_withhold_the_hour(lake: ViewedLake) -> None:
-    result = CheckResult(partition_of("events", at(1)), "c", "error", 1.0, "0", False, accepted="ann: fine")
+    result = CheckResult(partition_of("events", at(1)), "c", "error", 1.0, "0", True, accepted="ann: fine")
     lake.ledger.record_checks("ingest", [result], "a")
     part = section(lake, "checks")
     assert column(part, "accepted") == ["ann: fine"]
-    assert "that is not accepted" in part.note
+    assert heights(part) == {"accepted: c": 1}
+    assert part.note.startswith("1 failed check of the rows as they are, 1 of them accepted")
 
 
 def test_rejected_lines_of_hours_that_are_not_published_do_not_count(lake: ViewedLake) -> None:
@@ -120,12 +121,12 @@ def test_missing_tables_of_quality_are_empty(lake: ViewedLake) -> None:
 HISTORY = {
     # By hour: the observed value, whether the check passed, and who accepts it.
     "share": [
-        (0.01, True, None), (0.02, True, None), (0.5, False, None), (0.6, False, "ann: fine"),
+        (0.01, True, None), (0.02, True, None), (0.5, False, None), (0.6, True, "ann: fine"),
         (0.7, False, None),
     ],
     "rows": [(5.0, True, None), (7.0, True, None), (9.0, True, None), (11.0, True, None)],
     "same": [(0.0, True, None)] * 6,
-    "few": [(1.0, False, None), (1.0, False, "ann: fine"), (1.0, False, "ann: fine")],
+    "few": [(1.0, False, None), (1.0, True, "ann: fine"), (1.0, True, "ann: fine")],
 }  # fmt: skip
 EXPECTED = {
     "share": "at most 0.05 (at least look at it)",
@@ -194,7 +195,7 @@ def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:
     names = ("check", "hour", "observed", "at_least", "at_most", "outcome")
     shown = zip(*(column(part, name) for name in names), strict=True)
     limits = {"share": (None, 0.05), "rows": (5.0, 100.0), "same": (0.0, 0.0), "few": (0.0, 0.0)}
-    outcomes = {(True, None): "passed", (False, None): "failed", (False, "ann: fine"): "accepted"}
+    outcomes = {(True, None): "passed", (False, None): "failed", (True, "ann: fine"): "accepted"}
     assert [*shown] == [
         (name, at(hour), HISTORY[name][hour][0], *limits[name], outcomes[HISTORY[name][hour][1:]])
         for hour in reversed(range(6))

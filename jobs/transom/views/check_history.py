@@ -114,7 +114,7 @@ def _of(interval: Interval, check: str | None) -> str:
 def _histories(selection: Selection, check: str | None) -> dict[CheckOf, _History]:
     """Return the results of each check in the interval."""
     names = ", ".join(map(sql_name, (*OF_CHECK, "hour", "run_id")))
-    outcome = "max(CASE WHEN success THEN 0 WHEN accepted IS NOT NULL THEN 1 ELSE 2 END) AS outcome"
+    outcome = "max(CASE WHEN accepted IS NOT NULL THEN 1 WHEN success THEN 0 ELSE 2 END) AS outcome"
     rows = selection.each(
         "checks",
         f"SELECT {names}, {outcome}, min(observed) AS least, max(observed) AS greatest, "
@@ -203,7 +203,7 @@ def _values(selection: Selection, checks: list[CheckOf], known: int) -> Section:
 
     def cells(row: Row) -> Cells:
         at_least, at_most = bounds_of(row["expected"])
-        outcome = OUTCOMES[0] if row["success"] else OUTCOMES[1] if row["accepted"] else OUTCOMES[2]
+        outcome = OUTCOMES[1] if row["accepted"] is not None else OUTCOMES[0 if row["success"] else 2]
         own = row | {"at_least": at_least, "at_most": at_most, "outcome": outcome}
         return tuple(own[name] for name in columns)
 

@@ -48,37 +48,44 @@ def _of(interval: Interval) -> str:
 
 
 def _failed(selection: Selection) -> Section:
-    """Return the failed checks; a result counts if the run that wrote the partition made it."""
+    """Return the failed checks, also those that a waiver lets pass.
+
+    A result counts if the run that wrote the partition made it.
+    """
     columns = [
         "stage", "block", "hour", "check", "column", "severity", "observed", "expected", "file", "accepted",
     ]  # fmt: skip
     # A file without an hour may belong to any hour.
     of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
+    failed = "(NOT success OR accepted IS NOT NULL)"
     names = ", ".join(map(sql_name, [*columns, "table", "run_id"]))
 
     def counting() -> Iterator[dict[str, Any]]:
-        rows = selection.each("checks", f"SELECT {names} FROM t WHERE NOT success AND {of}")
+        rows = selection.each("checks", f"SELECT {names} FROM t WHERE {failed} AND {of}")
         return check_history.current(selection, rows)
 
     def cells(row: Mapping[str, Any]) -> Cells:
         return tuple(row[column] for column in columns)
 
-    bars, total = Counter[tuple[datetime, str]](), 0
+    bars, total, waived = Counter[tuple[datetime, str]](), 0, 0
     skipped = (selection.page - 1) * MAX_ROWS
 
     def counted_rows() -> Iterator[dict[str, Any]]:
-        nonlocal total
+        nonlocal total, waived
         for row in counting():
             total += 1
+            waived += row["accepted"] is not None
             if row["hour"] in selection.interval:
-                bars[row["hour"], f"{row['severity']}: {row['check']}"] += 1
+                kind = row["severity"] if row["accepted"] is None else "accepted"
+                bars[row["hour"], f"{kind}: {row['check']}"] += 1
             yield row
 
     # Years of failed checks are counted one by one, and only those of a page are kept.
     last = heapq.nsmallest(skipped + MAX_ROWS, counted_rows(), key=_latest_first)[skipped:]
     return Section(
         "Failed checks",
-        f"{counted(total, 'failed check')} of the rows as they are. After one of severity error that "
+        f"{counted(total, 'failed check')} of the rows as they are, {waived} of them accepted in the stream "
+        "file. After one of severity error that "
         "is not accepted, the hour is not published."
         if total
         else "No check of these hours has failed. "

@@ -176,8 +176,7 @@ def build(stream: Stream, file: Path) -> DAG:
             if not submit.upstream_task_ids:
                 settle >> submit
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
-        delay = stream.source.arrival_delay
-        report = Report(stages=stream.stages, arrival_delay=delay, doc_md=Report.__doc__, **judged)
+        report = Report(stages=stream.stages, doc_md=Report.__doc__, **judged)
         notify = Notify(stream=stream.name, stream_file=str(file), doc_md=Notify.__doc__, **NOTIFY)
         last >> report
         # A teardown runs also after a failure, and the state of the run does not depend on it. After a failed

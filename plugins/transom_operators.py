@@ -332,12 +332,9 @@ class Report(_LedgerOperator):
 
     operator_extra_links = (PageLink(),)
 
-    def __init__(
-        self, *, stages: Sequence[str], arrival_delay: timedelta = timedelta(0), **kwargs: Any
-    ) -> None:
+    def __init__(self, *, stages: Sequence[str], **kwargs: Any) -> None:
         super().__init__(task_id="report", **kwargs)
         self.stages = tuple(stages)
-        self.arrival_delay = arrival_delay
 
     def execute(self, context: Any) -> list[str]:
         """Log and return the lines."""
@@ -352,7 +349,7 @@ class Report(_LedgerOperator):
         root, interval = f"{lake()}/{self.stream}", run_interval(context)
         lines = [result.summary for result in judgement.results]
         lines += [line for result in judgement.results for line in result.accepted]
-        lines += format_run(Ledger(root), str(context["run_id"]), interval, self.arrival_delay)
+        lines += format_run(Ledger(root), str(context["run_id"]), interval)
         silences = judgement.stream.silence if judgement.stream is not None else ()
         if silenced := count_silenced(root, silences, datetime.now(UTC), interval):
             lines.append(f"silenced: {counted(silenced, 'finding')}, of which no message is sent")

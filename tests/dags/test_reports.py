@@ -1,20 +1,18 @@
 """Texts of a run in Airflow: its gates, its report and its asset events."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from tests.dags.dag_runs import WEB, execute, run_of, web_dag
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.registry import STAGES
 from transom.findings.store import sync_ledger_findings
 from transom.ledger.ledger import Ledger, Run
-from transom.storage.tables import Table
 
 # With the DAGs imported before: Airflow removes the existing log handlers on import.
 pytestmark = pytest.mark.usefixtures("dags")
@@ -125,21 +123,21 @@ def test_report_summarises_the_run(
         nodes[2], "few_errors", "error", 0.97, "at least 0.99", True, accepted="ops: a bad release"
     )
     ledger.record_checks("ingest", [passed], mine)
-    for name, work in ((other, {"files_read": 9}), (mine, {"files_read": 2, "lines_rejected": 1})):
+    for name, start, end, work in (
+        (other, hours[0], hours[2], {"files_read": 9}),
+        (mine, hours[2], hours[2] + timedelta(hours=1), {"files_read": 2, "lines_rejected": 1}),
+    ):
         ledger.record_run(
             Run(
-                name, "trigger", "ingest", hours[2], hours[2] + timedelta(hours=1), 1, None, 10, 10, {}, 1,
+                name, "trigger", "ingest", start, end, 1, None, 10, 10, {}, 1,
                 "v", datetime(2015, 5, 17, 12, tzinfo=UTC), work,
             )
         )  # fmt: skip
-    late, early = ({"path": f"landing/{name}.log", "hour": hours[1]} for name in ("late", "early"))
-    rows = [
-        {**late, "modified": hours[1] + timedelta(hours=3)},
-        {**early, "modified": hours[1] + timedelta(hours=1)},
-        {"path": "landing/of-another-run.log", "hour": hours[0], "modified": hours[2]},
-    ]
-    files = pa.Table.from_pylist(rows, Table.load("files").arrow_schema())
-    write_deltalake(str(tmp_path / "web" / "files"), files)
+    read = CheckResult(nodes[1], "file_readable", "error", 0, "0", True, file="landing/early.log")
+    ledger.record_checks("ingest", [read], other)
+    late = replace(read, file="landing/late.log")
+    of_new_hour = replace(read, partition=nodes[2], file="landing/of-a-new-hour.log")
+    ledger.record_checks("ingest", [read, late, of_new_hour], mine)
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     # The entries have no inputs, which decide whether an hour is fresh.
     monkeypatch.setattr("transom.app.freshness.stale_hours_of", lambda *of: {})

@@ -1,18 +1,16 @@
 """Report what the stages of a DAG run did: files, late files, hours outside its interval. No Spark."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from deltalake import DeltaTable
-
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hours
+from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hours
 from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_names
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.tables import in_hours_sql, literal, read_rows
+from transom.storage.tables import in_hours_sql, literal, query
 
 COUNTED: Mapping[str, tuple[str, str]] = {
     "files_read": ("file read", "files read"),
@@ -24,20 +22,17 @@ COUNTED: Mapping[str, tuple[str, str]] = {
 """The counters that are reported if they are not zero."""
 
 
-def format_run(ledger: Ledger, run: str, interval: Interval, arrival_delay: timedelta) -> list[str]:
+def format_run(ledger: Ledger, run: str, interval: Interval) -> list[str]:
     """Return one line for each stage of a DAG run, and one for the late files.
 
     Args:
         run: the prefix of the stages' run ids.
         interval: of the DAG run.
-        arrival_delay: how long after its hour a file may arrive without being late.
     """
     runs = ledger.runs(f"starts_with(run_id, {literal(f'{run} ')})")
     snapshot = ledger.snapshot()
-    repaired = [(row, repaired_hours(snapshot, row, interval)) for row in runs]
-    lines = [_line(row, hours) for row, hours in repaired]
-    outside = {hour for row, hours in repaired if row["stage"] == SOURCE_STAGE for hour in hours}
-    late = _late_files(ledger.root, outside, arrival_delay)
+    lines = [_line(row, repaired_hours(snapshot, row, interval)) for row in runs]
+    late = _late_files(ledger, run, _written_hours(snapshot, runs))
     if late:
         lines.append(f"late files: {len(late)}{format_names(late)}")
     return lines
@@ -57,10 +52,25 @@ def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
     return f"run {run['stage']}: {', '.join(counts)}{repaired}"
 
 
-def _late_files(root: str, hours: set[datetime], arrival_delay: timedelta) -> list[str]:
-    """Return the paths of the files of some hours that arrived late."""
-    uri = f"{root}/files"
-    if not hours or not DeltaTable.is_deltatable(uri):
-        return []
-    rows = read_rows(DeltaTable(uri), in_hours_sql(hours))
-    return sorted(row["path"] for row in rows if row["modified"] > row["hour"] + HOUR + arrival_delay)
+def _written_hours(snapshot: LedgerSnapshot, runs: Sequence[Mapping[str, Any]]) -> set[datetime]:
+    """Return the hours whose events some runs wrote."""
+    of_source = (row["run_id"] for row in runs if row["stage"] == SOURCE_STAGE)
+    return {of.hour for run_id in of_source for of, _ in snapshot.by_run(SOURCE_STAGE, run_id)}
+
+
+def _late_files(ledger: Ledger, run: str, hours: set[datetime]) -> list[str]:
+    """Return the files of some hours that a DAG run was the first to read, though another run had their hour.
+
+    The time of a file does not decide: a copy may keep it, and all files of an old log may be copied today.
+    """
+    own = f"starts_with(run_id, {literal(f'{run} ')})"
+    first_read = (
+        f"SELECT file, hour FROM t WHERE stage = '{SOURCE_STAGE}' AND file IS NOT NULL "
+        f"AND {in_hours_sql(hours)} GROUP BY file, hour HAVING bool_and({own})"
+    )
+    sql = (
+        f'SELECT DISTINCT file FROM ({first_read}) JOIN runs ON hour >= runs."from" AND hour < runs."to" '
+        f"WHERE runs.stage = '{SOURCE_STAGE}' AND NOT {own} ORDER BY file"
+    )
+    files: list[str] = query(ledger.open("checks"), sql, runs=ledger.open("runs"))["file"].to_pylist()
+    return files

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between
 from transom.app.freshness import freshness_of, snapshot_of
-from transom.core.partitions import PartitionState
+from transom.core.partitions import CheckResult, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
 from transom.views.hour import HourDetail, hour_detail
 
@@ -62,3 +62,16 @@ def test_a_fresh_hour_needs_no_run(fresh_lake: ViewedLake) -> None:
     hour = detail(fresh_lake, 3)
     assert {stage.state for stage in hour.stages} == {"published"}
     assert (hour.advice, hour.command, hour.to_run) == (None, None, None)
+
+
+def test_accepted_check_is_shown_at_a_published_stage(fresh_lake: ViewedLake) -> None:
+    results = [
+        CheckResult(partition_of("events", at(number)), "c", "error", 1.0, "0", True, accepted="ann: fine")
+        for number in (2, 3)
+    ]
+    fresh_lake.ledger.record_checks("ingest", results, "a")
+    ingest, *others = detail(fresh_lake, 3).stages
+    assert ingest.accepted == (
+        "accepted: ingest events, 2015-05-17T03:00: c: observed 1, expected 0, by ann: fine",
+    )
+    assert not any(stage.accepted for stage in others)

@@ -232,3 +232,14 @@ def test_page_of_an_hour_uses_the_open_tables(pages: Pages) -> None:
         Path(pages.lake.root, table, "_delta_log", f"{0:020}.json").write_text("{")
     after = pages.get(address).text
     assert re.sub(r"Read .*? UTC", "", after) == re.sub(r"Read .*? UTC", "", before)
+
+
+def test_accepted_check_is_on_the_pages_of_its_hour_and_of_quality(pages: Pages) -> None:
+    result = CheckResult(
+        partition_of("events", at(2)), "rows", "error", 1.0, "0", True, accepted="ann: <fine>"
+    )
+    pages.lake.ledger.record_checks("ingest", [result], "a")
+    line = "accepted: ingest events, 2015-05-17T02:00: rows: observed 1, expected 0, by ann: <fine>"
+    assert line in Elements(pages.get("/hours/2015-05-17T02:00").text).text
+    assert "accepted:" not in Elements(pages.get("/hours/2015-05-17T03:00").text).text
+    assert "ann: <fine>" in Elements(pages.get("/quality").text).text

@@ -12,6 +12,7 @@ from transom.core.terminal import counted
 from transom.ledger.dependents import dependents_of
 from transom.ledger.freshness import Freshness
 from transom.ledger.ledger import Ledger
+from transom.ledger.waivers import format_waived
 from transom.spec.stream import Stream
 from transom.views.explain_hour import HourExplanation
 from transom.views.hours import MEANINGS, format_ranges, hours
@@ -28,6 +29,7 @@ class StageOfHour:
         causes: the state of each table, and why it is not published, complete and fresh; as in
             `transom explain`.
         dependents: the hours that are computed from this stage of the hour, as text, by stage.
+        accepted: the failed checks that the stream file accepts.
     """
 
     stage: str
@@ -35,6 +37,7 @@ class StageOfHour:
     meaning: str
     causes: tuple[str, ...]
     dependents: Mapping[str, str]
+    accepted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,9 @@ def hour_detail(
             for name, of in dependents.items()
         }
         causes = tuple(explanation.of_stages[stage])
-        stages.append(StageOfHour(stage, cell.state, MEANINGS[cell.state], causes, texts))
+        waived = (of for of in ledger.accepted(snapshot, stage) if of.partition.hour == hour)
+        accepted = tuple(map(format_waived, waived))
+        stages.append(StageOfHour(stage, cell.state, MEANINGS[cell.state], causes, texts, accepted))
     detail = HourDetail(hour, tuple(stages), f"transom explain {stream.name} {format_hour(hour)}")
     if not explanation.troubled:
         return detail

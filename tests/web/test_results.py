@@ -84,9 +84,10 @@ CASES = {
     ),
     "aggregates": Case(
         "aggregates/traffic", "aggregates", "traffic",
-        # Both keys have fewer than six.
+        # Both keys are among the five that are shown.
         lambda rows: sorted(
-            (row for row in rows if row["level"] == 1), key=lambda row: -row["window_end"].timestamp()
+            (row for row in rows if row["level"] == 1),
+            key=lambda row: (-row["window_end"].timestamp(), row["client"]),
         ),
     ),
     "episodes": Case(
@@ -171,8 +172,9 @@ class Drawn:
 
     def aggregates(self) -> Iterator[Row]:
         for n in range(2 * MANY):
-            end, drawn = at((n + 1) / 120), n % 5 > 0
-            of = {"hour": at(n // 120), "block": "traffic", "client": "ab"[n % 4 == 3], "level": n % 2}
+            # Both levels of both keys have windows with the same end.
+            end, drawn = at((n // 4 + 1) / 30), n % 5 > 0
+            of = {"hour": at(n // 120), "block": "traffic", "client": "ab"[n % 4 // 2], "level": n % 2}
             # A window has a line or none.
             line = {
                 f"{part}_{m}": n / 7 if drawn else None

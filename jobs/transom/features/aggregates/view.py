@@ -76,9 +76,10 @@ def section(selection: Selection, name: str) -> Section:
 
 
 def _query(selection: Selection, name: str, columns: Sequence[str], where: str) -> Query:
-    return selection.query(
-        "aggregates", name, "aggregates", columns, where=where, order="window_end DESC, level"
-    )
+    # Several keys have windows with the same end, and the pages of a table need the same order.
+    key = map(sql_name, selection.stream.blocks(Aggregation)[name].key)
+    order = ", ".join(["window_end DESC", "level", *key])
+    return selection.query("aggregates", name, "aggregates", columns, where=where, order=order)
 
 
 def _drawn(block: Aggregation) -> list[str]:

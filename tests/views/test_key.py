@@ -12,6 +12,7 @@ from transom.api import Results
 from transom.charts.section import MAX_ROWS, Section
 from transom.engine.reader import StaleDataError
 from transom.features.frequency.queries import Answer
+from transom.views import events
 from transom.views.finding import finding_of
 from transom.views.key import KeyView, key_of
 from transom.views.open_stream import OpenStream
@@ -59,6 +60,28 @@ def test_key_has_findings_results_queries_and_events(
     table = part(view, "events").table
     assert table is not None
     assert [row[table.columns.index("source_line")] for row in table.rows] == [5, 3, 2, 0]
+
+
+@pytest.mark.parametrize("at_once", [7, events.AT_ONCE])
+def test_every_event_has_the_file_of_its_line(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(events, "AT_ONCE", at_once)
+    lake.add("files", [{"source_id": f"s{n}", "path": f"file {n}", "hour": at(n)} for n in range(5)])
+    # The first page has no event of the first hour, and no file of the last hour is known.
+    numbers = range(MAX_ROWS + 60)
+    lake.add("events", [
+        {"hour": hour, "event_time": hour, "client": "a", "source_id": f"s{n % 6}", "source_line": n}
+        for n in numbers
+        for hour in [at(n % 6)]
+    ])  # fmt: skip
+    views = [key_of(opened(lake), {"client": "a"}, between(0, 6), page) for page in (1, 2)]
+    first, second = (table for view in views if (table := part(view, "events").table))
+    assert first.columns[-2:] == ("source_line", "file")
+    expected = {(n, "s5" if n % 6 == 5 else f"file {n % 6}") for n in numbers}
+    for rows in ([*first.rows, *second.rows], [*first.all_rows]):
+        assert len(rows) == len(numbers)
+        assert {row[-2:] for row in rows} == expected
 
 
 def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:

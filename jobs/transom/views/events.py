@@ -1,9 +1,10 @@
 """Events as they were read, with the file and the line of each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from transom.charts.section import MAX_ROWS, Cells, Section
+from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
 from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
 from transom.engine.selection import Query, Row, Selection
@@ -14,6 +15,8 @@ CUT = 2_000
 """The maximum number of characters of a text of an event."""
 LATEST_FIRST = "event_time DESC, source_id, source_line"
 OLDEST_FIRST = "event_time, source_id, source_line"
+AT_ONCE = 1_000
+"""The number of events whose files are looked up at once."""
 
 
 def of_key(selection: Selection) -> Section:
@@ -42,24 +45,28 @@ def events(selection: Selection, where: str = "TRUE", order: str = LATEST_FIRST)
 
 def section(query: Query, title: str, note: str, rows: Sequence[Row], total: int) -> Section:
     """Return the section of some events; `total` is the number of all of them."""
-    files = _files(query.selection, rows)
     columns = [*(name for name in query.columns if name != "source_id"), "file"]
 
-    def cells(row: Row) -> Cells:
-        own = row | {"file": files.get(row["source_id"], row["source_id"])}
-        return tuple(own[column] for column in columns)
+    def cells(events: Iterable[Row]) -> Iterator[Cells]:
+        return (tuple(row[name] for name in columns) for row in _with_files(query.selection, events))
 
-    table = query.data_table(rows, total, cells, columns) if total else None
-    return Section(title, note, table, None, EVENTS)
-
-
-def _files(selection: Selection, rows: Sequence[Row]) -> dict[str, str]:
-    """Return the path of the file of each of some events, by the identity of its content."""
-    ids = {row["source_id"]: None for row in rows[:MAX_ROWS]}
-    if not ids:
-        return {}
-    found = selection.ask(
-        "files",
-        f"SELECT source_id, path FROM t WHERE source_id IN ({', '.join(map(literal, ids))}) ORDER BY path",
+    table = DataTable.of(
+        columns,
+        cells(rows),
+        total,
+        1 + (query.selection.page - 1) * MAX_ROWS,
+        download=lambda: cells(query.stream()),
     )
-    return {row["source_id"]: row["path"] for row in found}
+    return Section(title, note, table if total else None, None, EVENTS)
+
+
+def _with_files(selection: Selection, events: Iterable[Row]) -> Iterator[Row]:
+    """Yield events with the path of the file of each; the identity of its content if no file is known."""
+    rows = iter(events)
+    while part := [*islice(rows, AT_ONCE)]:
+        ids = ", ".join(map(literal, dict.fromkeys(row["source_id"] for row in part)))
+        found = selection.ask(
+            "files", f"SELECT source_id, path FROM t WHERE source_id IN ({ids}) ORDER BY path"
+        )
+        files = {row["source_id"]: row["path"] for row in found}
+        yield from (row | {"file": files.get(row["source_id"], row["source_id"])} for row in part)

@@ -210,6 +210,17 @@ def test_lines_of_a_failed_check_are_its_failing_rows(lake: ViewedLake, number: 
     assert lines(detail(lake, "c"), "row") == [*rows[:RAW_LINES]]
 
 
+def test_failing_rows_of_several_hours_are_those_of_the_first_ones(lake: ViewedLake) -> None:
+    for number in (4, 1, 5, 0, 3, 2):
+        failed = CheckResult(partition_of("events", at(number)), "odd", "warning", 1.0, "0", False)
+        rows = tuple(f"row {number}.{n}" for n in range(RAW_LINES // 4))
+        lake.ledger.record_checks("ingest", [failed.with_failing_rows(rows)], "a")
+    of: dict[str, Any] = {"stage": "ingest", "kind": "check_failed", "block": "events"}
+    lake.find(finding(5, "check odd fails", finding_id="c", **of, start_time=at(0), end_time=at(6)))
+    expected = [f"row {number}.{n}" for number in range(4) for n in range(RAW_LINES // 4)]
+    assert lines(detail(lake, "c"), "row") == expected
+
+
 def test_lines_of_a_check_without_failing_rows_are_the_rejected_ones(lake: ViewedLake) -> None:
     lake.find(finding(2, "t", finding_id="r", stage="ingest", kind="check_failed", block="events"))
     row = {"source_id": "s", "reason": "odd", "raw": "x" * 9_000}

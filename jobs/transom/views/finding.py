@@ -137,7 +137,8 @@ def _failing_rows(selection: Selection, finding: Finding) -> Section:
     found = selection.each(
         "checks",
         'SELECT hour, "check", "column", file, failing_rows, "table", block, run_id FROM t WHERE '
-        f"NOT success AND stage = {literal(finding.stage)}{block} AND hour >= {start} AND hour < {end}",
+        f"NOT success AND stage = {literal(finding.stage)}{block} AND hour >= {start} AND hour < {end} "
+        'ORDER BY hour, block, "check", "column", file, "table"',
     )
     columns = ("hour", "check", "column", "file", "row")
     failing: list[Cells] = []

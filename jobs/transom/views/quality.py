@@ -1,6 +1,5 @@
 """The quality of a stream: checks, lines that are quarantined or rejected, and work next to its bound."""
 
-import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -59,29 +58,25 @@ def _failed(selection: Selection) -> Section:
     of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
     failed = "(NOT success OR accepted IS NOT NULL)"
     names = ", ".join(map(sql_name, [*columns, "table", "run_id"]))
+    order = 'hour DESC, stage, block, "check", "column" NULLS FIRST, file NULLS FIRST, "table"'
 
     def counting() -> Iterator[dict[str, Any]]:
-        rows = selection.each("checks", f"SELECT {names} FROM t WHERE {failed} AND {of}")
-        return check_history.current(selection, rows)
+        sql = f"SELECT {names} FROM t WHERE {failed} AND {of} ORDER BY {order}"
+        return check_history.current(selection, selection.each("checks", sql))
 
     def cells(row: Mapping[str, Any]) -> Cells:
         return tuple(row[column] for column in columns)
 
     bars, total, waived = Counter[tuple[datetime, str]](), 0, 0
-    skipped = (selection.page - 1) * MAX_ROWS
-
-    def counted_rows() -> Iterator[dict[str, Any]]:
-        nonlocal total, waived
-        for row in counting():
-            total += 1
-            waived += row["accepted"] is not None
-            if row["hour"] in selection.interval:
-                kind = row["severity"] if row["accepted"] is None else "accepted"
-                bars[row["hour"], f"{kind}: {row['check']}"] += 1
-            yield row
-
+    skipped, page = (selection.page - 1) * MAX_ROWS, list[Cells]()
     # Years of failed checks are counted one by one, and only those of a page are kept.
-    last = heapq.nsmallest(skipped + MAX_ROWS, counted_rows(), key=_latest_first)[skipped:]
+    for row in counting():
+        page += [cells(row)] if skipped <= total < skipped + MAX_ROWS else []
+        total += 1
+        waived += row["accepted"] is not None
+        if row["hour"] in selection.interval:
+            kind = row["severity"] if row["accepted"] is None else "accepted"
+            bars[row["hour"], f"{kind}: {row['check']}"] += 1
     return Section(
         "Failed checks",
         f"{counted(total, 'failed check')} of the rows as they are, {waived} of them accepted in the stream "
@@ -90,24 +85,11 @@ def _failed(selection: Selection) -> Section:
         if total
         else "No check of these hours has failed. "
         + selection.coverage(SOURCE_STAGE, EVENTS, ["events", "rejected"]),
-        DataTable.of(
-            columns, map(cells, last), total, 1 + skipped, lambda: map(cells, islice(counting(), MAX_READ))
-        )
+        DataTable.of(columns, page, total, 1 + skipped, lambda: map(cells, islice(counting(), MAX_READ)))
         if total
         else None,
         stacked_bars(_by_day(bars, selection.interval)) if bars else None,
         "checks",
-    )
-
-
-def _latest_first(row: Mapping[str, Any]) -> tuple[object, ...]:
-    return (
-        -row["hour"].timestamp(),
-        row["stage"],
-        row["block"],
-        row["check"],
-        row["column"] or "",
-        row["file"] or "",
     )
 
 

@@ -253,6 +253,14 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
         assert "your file has" not in failure
 
 
+def test_gate_advises_to_run_if_the_stream_file_accepts_the_value(ledger: Ledger) -> None:
+    failing(ledger, [few_errors(0, ACCEPTED.observed)])
+    evaluated = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run", accepted=[ACCEPTED])
+    accepts = "the stream file accepts it (few_errors, by ops: a bad release)"
+    assert f"\n  what was published before stays; {accepts}; run:\n  run\n" in evaluated.failures[0]
+    assert "to accept it" not in evaluated.failures[0]
+
+
 @pytest.mark.parametrize(
     ("subject", "observed", "others", "output"),
     [

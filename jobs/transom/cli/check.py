@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from transom.cli.arguments import JsonOption, print_json, stream_of
-from transom.core.terminal import counted
+from transom.core.terminal import counted, escape_control_chars
+from transom.ledger.waivers import entries_of, format_waiver
 from transom.spec.endings import endings
 from transom.spec.impossible_conditions import impossible
 from transom.stream import SpecificationError, Stream
@@ -73,6 +74,8 @@ def check(
         typer.echo(f"{file}: {describe_stream(stream)}")
         for words in warnings(stream):
             typer.echo(f"  {words}")
+        for index, waiver in enumerate(map(format_waiver, entries_of(stream.waivers))):
+            typer.echo(f"  waivers[{index}] accepts {escape_control_chars(waiver)}")
         for place, entry in endings(stream):
             typer.echo(f"  {place} ends at {entry.describe()}")
     for message in wrong:
@@ -97,6 +100,7 @@ def _description(file: Path, stream: Stream) -> dict[str, object]:
         "path": stream.source.path,
         "blocks": blocks,
         "warnings": [*warnings(stream)],
+        "waivers": [*map(format_waiver, entries_of(stream.waivers))],
         "endings": {place: entry.describe() for place, entry in endings(stream)},
     }
 

@@ -10,7 +10,14 @@ from transom.core.reasons import Reason
 from transom.core.terminal import counted, escape_control_chars
 from transom.ledger.check import format_short
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.waivers import Waiver, entry_for, format_observation, near_misses
+from transom.ledger.waivers import (
+    Waiver,
+    accept,
+    entry_for,
+    format_acceptance,
+    format_observation,
+    near_misses,
+)
 from transom.spec.checks import BuiltIn
 
 MAX_ITEMS_SHOWN = 5
@@ -175,8 +182,10 @@ def format_blocked(
         remedy = next(
             (rule.remedy for result in failed if (rule := rules.get(result.check)) and rule.remedy), None
         )
-        what = remedy or "fix the data (or accept the value)"
-        lines += [f"  what was published before stays; {what}, then:", run]
+        what = f"{remedy or 'fix the data (or accept the value)'}, then"
+        if acceptance := format_acceptance(failed, waivers):
+            what = f"{acceptance}; run"
+        lines += [*wrapped(f"what was published before stays; {what}:", "  "), run]
         lines += [] if remedy else _waiver_lines(failed, waivers, results)
         for result in failed[:MAX_ITEMS_SHOWN]:
             first, *rows = format_check_result(result).split("\n")
@@ -189,7 +198,8 @@ def format_blocked(
 
 
 def _waiver_lines(failed: Results, waivers: Sequence[Waiver], results: Results) -> list[str]:
-    """Return how to waive failed checks, and which waivers have another value."""
+    """Return how to waive the failed checks without a waiver, and which waivers have another value."""
+    failed = [result for result in failed if not accept(result, waivers).success]
     misses = list(dict.fromkeys(miss for result in failed for miss in near_misses(result, waivers, results)))
     lines = [line for miss in misses[:MAX_ITEMS_SHOWN] for line in wrapped(miss, "  ")]
     items = list(dict.fromkeys(filter(None, map(entry_for, failed))))

@@ -4,7 +4,7 @@ Waivers are in the stream file, so that a new lake gets the same rows. A waiver 
 for a check: it lapses when the value changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -52,11 +52,24 @@ def format_failure(result: CheckResult) -> str:
 
 def accept(result: CheckResult, waivers: Sequence[Waiver]) -> CheckResult:
     """Return the result; as passed, if a waiver has exactly its value."""
-    if not result.success:
-        for waiver in waivers:
-            if _is_for(waiver, result) and waiver.observed == result.observed:
-                return replace(result, success=True, accepted=f"{waiver.who}: {waiver.why}")
-    return result
+    waiver = None if result.success else _waiver_of(result, waivers)
+    return result if waiver is None else replace(result, success=True, accepted=f"{waiver.who}: {waiver.why}")
+
+
+def format_acceptance(results: Iterable[CheckResult], waivers: Sequence[Waiver]) -> str | None:
+    """Return that the stream file accepts some failed checks; None if it does not accept all of them."""
+    found = {_waiver_of(result, waivers) for result in results}
+    accepted = sorted(f"{item.check}, by {item.who}: {item.why}" for item in found if item is not None)
+    if not accepted or None in found:
+        return None
+    return f"the stream file accepts it ({escape_control_chars('; '.join(accepted))})"
+
+
+def _waiver_of(result: CheckResult, waivers: Sequence[Waiver]) -> Waiver | None:
+    """Return the waiver that has exactly the value of a result."""
+    return next(
+        (item for item in waivers if _is_for(item, result) and item.observed == result.observed), None
+    )
 
 
 def _is_for(waiver: Waiver, result: CheckResult) -> bool:
@@ -115,12 +128,21 @@ def format_waived(result: CheckResult) -> str:
     """Return one line about a waived check."""
     file = f" in {escape_control_chars(result.file)}" if result.file else ""
     column = f", column {result.column}" if result.column else ""
-    partition = result.partition
-    hour = "files without an hour" if partition.hour == UNKNOWN_HOUR else format_hour(partition.hour)
+    place = f"{result.partition.stage} {result.partition.block}, {_format_hour(result.partition.hour)}"
+    observed = f"{result.check}{column}{file}: {format_observation(result)}"
+    return f"accepted: {place}: {observed}, by {escape_control_chars(result.accepted or '')}"
+
+
+def format_waiver(waiver: Waiver) -> str:
+    """Return what a waiver accepts, who made it, and why."""
     return (
-        f"accepted: {partition.stage} {partition.block}, {hour}: {result.check}{column}{file}: "
-        f"{format_observation(result)}, by {escape_control_chars(result.accepted or '')}"
+        f"{waiver.check} of {waiver.stage}, {_format_hour(waiver.hour)}: "
+        f"observed {format_exact(waiver.observed)}, by {waiver.who}: {waiver.why}"
     )
+
+
+def _format_hour(hour: datetime) -> str:
+    return "files without an hour" if hour == UNKNOWN_HOUR else format_hour(hour)
 
 
 def entries_of(waivers: Sequence[WaiverSpec]) -> list[Waiver]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache, cached_property
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from transom.app.freshness import freshness_of, snapshot_of
 from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hours
-from transom.core.partitions import READABLE, SOURCE_STAGE, PartitionKey, PartitionState
+from transom.core.partitions import READABLE, SOURCE_STAGE, CheckResult, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_check_result, format_root
 from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of, scheduled
@@ -18,7 +18,7 @@ from transom.features.ingest.landing import list_files
 from transom.ledger.freshness import EVENTS, Freshness
 from transom.ledger.ledger import Ledger
 from transom.ledger.stale_reason import Code, StaleReason
-from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
+from transom.ledger.waivers import entries_of, entry_for, format_acceptance, format_waived, near_misses
 from transom.spec.stream import Stream
 from transom.views.changed_specification import changed_specification
 from transom.views.file_remarks import known_files, remarks_of_hour
@@ -64,7 +64,7 @@ class HourExplanation:
         self._quarantined: set[PartitionKey] = set()
         self._printed: set[str] = set()
         self._active_run: str | None = None
-        self._remedy = REMEDY
+        self._remedy, self._waivers = REMEDY, entries_of(stream.waivers)
         # Whether a run would change something, and whether a file is missing.
         self._to_run = self._missing = False
         self._hours = {hour}
@@ -87,7 +87,8 @@ class HourExplanation:
         if self._active_run:
             return f"nothing is to be done while run {self._active_run} is active; if it was killed, run"
         if self._quarantined:
-            return f"{self._remedy}, then run"
+            acceptance = self._acceptance() if self._waivers else None
+            return f"{acceptance}; run" if acceptance else f"{self._remedy}, then run"
         if self._missing and not self._to_run:
             return "a run changes nothing before the file is there; then run"
         return "to run it"
@@ -235,6 +236,26 @@ class HourExplanation:
         if len(by_cause) > MAX_SHOWN:
             yield f"and for {len(by_cause) - MAX_SHOWN} further causes"
 
+    def _acceptance(self) -> str | None:
+        """Return that the stream file accepts every failed check of what is quarantined; else None."""
+        failed: list[CheckResult] = []
+        for stage, keys in groupby(sorted(self._quarantined), attrgetter("stage")):
+            blocks = {(key.block, key.hour) for key in keys}
+            results = self.ledger.checks(self.snapshot, stage, {hour for _, hour in blocks})
+            by_block = {
+                block: [
+                    result
+                    for result in results
+                    if (result.partition.block, result.partition.hour) == block
+                    and (result.severity, result.success) == ("error", False)
+                ]
+                for block in blocks
+            }
+            if not all(by_block.values()):
+                return None
+            failed += chain.from_iterable(by_block.values())
+        return format_acceptance(failed, self._waivers)
+
     def _failed_checks(self, partition: PartitionKey, severity: str) -> Iterator[str]:
         """Yield the failed checks of a severity, and the waivers that would accept them."""
         is_error = severity == "error"
@@ -248,8 +269,10 @@ class HourExplanation:
                 if built_in and built_in.remedy:
                     self._remedy, entry = built_in.remedy, None
                 yield from format_check_result(result).split("\n")
-            yield from near_misses(result, entries_of(self.stream.waivers), results if is_error else ())
-            if entry:
+            yield from near_misses(result, self._waivers, results if is_error else ())
+            if acceptance := format_acceptance([result], self._waivers):
+                yield acceptance
+            elif entry:
                 when = "to accept it" if is_error else "if it never arrives"
                 yield f"{when}, add this to waivers in the stream file: {entry}"
 

@@ -41,6 +41,16 @@ def at(offset: str, *hours: int) -> dict[str, str]:
         pytest.param(at("Z"), SAME, id="of their lines"),
         pytest.param(at("Z", 4, 5, 6), "# zone: Etc/GMT-2 ", id="two hours ahead"),
         pytest.param(at("+02:00"), "# zone: Etc/GMT-2 ", id="local, as their lines are written"),
+        pytest.param(
+            at("+02:00"), "2 hours after their lines in UTC, by the offset +02:00 of the lines", id="named"
+        ),
+        pytest.param(at("+0545"), "# zone: Asia/Kathmandu ", id="by a quarter of an hour"),
+        pytest.param(
+            at("+0545"),
+            "# ?: names are 5 hours 45 minutes after their lines in UTC, by the offset +05:45 of the lines: "
+            "if that is local time, set its `zone`, such as this",
+            id="by a quarter of an hour, named",
+        ),
         pytest.param(at("Z", 5, 6, 8), TAKEN, id="not all as far"),
         pytest.param({"web.2024-01-28.log": "2024-01-28T06:30:00Z"}, TAKEN, id="days"),
     ],
@@ -50,6 +60,23 @@ def test_zone_of_names_is_drafted(tmp_path: Path, files: dict[str, str], output:
     assert output in text
     # Unknown values are left to the user.
     assert "zone" not in source
+
+
+def test_lines_of_full_hours_show_an_offset_of_45_minutes(tmp_path: Path) -> None:
+    """The last lines alone fit five hours, too."""
+    for hour, name in enumerate(THREE):
+        times = (f"2024-01-28T{hour:02}:15:01Z", f"2024-01-28T{hour + 1:02}:14:59Z")
+        lines = [f'{{"at": "{time}", "host": "a", "bytes": 7}}\n' for time in times]
+        (tmp_path / name).write_text("".join(lines))
+    text = draft([read_sample(tmp_path / name) for name in THREE], "web").text
+    assert "# zone: Asia/Kathmandu " in text
+    assert "# ?: names are 5 hours 45 minutes after their lines in UTC: if that" in text
+
+
+def test_names_in_the_zone_with_quarter_hours_of_the_lines_are_declared_so(tmp_path: Path) -> None:
+    files = {name: f"{time[:19].replace('T', ' ')} Asia/Kathmandu" for name, time in at("").items()}
+    source, _ = drafted(tmp_path, files)
+    assert source["zone"] == "Asia/Kathmandu"
 
 
 def test_zone_of_names_is_a_question_if_that_of_the_lines_is_one(tmp_path: Path) -> None:

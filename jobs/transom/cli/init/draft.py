@@ -8,7 +8,7 @@ from typing import Any
 from transom.cli.arguments import NoEventsError, UsageError
 from transom.cli.init.detect import Unknown, recognise
 from transom.cli.init.infer_columns import columns_of
-from transom.cli.init.infer_names import named_times
+from transom.cli.init.infer_names import named_times, offset_of_lines
 from transom.cli.init.infer_path import pattern_of, stream_name
 from transom.cli.init.infer_time import time_of
 from transom.cli.init.log_format import SAMPLE_LINES, LogFormat, NotRead
@@ -67,7 +67,8 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     if not times_are_in_names(stream, samples, paths):
         source["path"] = pattern_of(paths, timed=False)
     elif stream.source.pattern.unit is not None:
-        names = named_times(stream, extents_of(stream, samples, paths), paths)
+        of_lines = offset_of_lines(line for sample in samples for line in sample.lines)
+        names = named_times(stream, extents_of(stream, samples, paths), paths, of_lines)
         source |= {"path": names.pattern, **{key: value for key, value, _, sure in names.declared if sure}}
     stream = parse(data, name)
     trial = events_of(stream, samples, paths)

@@ -12,6 +12,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import CoreSchema
 
 from transom.core.intervals import format_hour, hour_of, parse
+from transom.core.time_zones import parse_offset, zone_with_offset
 from transom.spec.errors import Issue, IssuesError, nearest
 
 
@@ -54,12 +55,21 @@ def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (OSError, ValueError, LookupError):  # a folder, a path that climbs, an unknown name
-        # Listing the zones reads hundreds of files, so only for the error's text.
-        by_lower = {zone.lower(): zone for zone in available_timezones()}
-        near = nearest(name, by_lower)
-        hint = f"; nearest: {by_lower[near]}" if near else ""
-        raise ValueError(f"must be an IANA time zone; got {name!r}{hint}") from None
+        raise ValueError(
+            f"must be an IANA time zone, such as Europe/Berlin; got {name!r}{_zone_hint(name)}"
+        ) from None
     return name
+
+
+def _zone_hint(name: str) -> str:
+    offset = parse_offset(name)
+    if offset is not None:
+        zone = zone_with_offset(offset)
+        return "; an offset is no zone" + (f": name one that has it, such as {zone}" if zone else "")
+    # Listing the zones reads hundreds of files, so only for the error's text.
+    by_lower = {zone.lower(): zone for zone in available_timezones()}
+    near = nearest(name, by_lower)
+    return f"; nearest: {by_lower[near]}" if near else ""
 
 
 def _hour(value: Any) -> datetime:

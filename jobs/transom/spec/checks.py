@@ -71,8 +71,8 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         advice="the columns are in the sample: `from: new | old` reads a field by several names, and where "
         "whole files rightly lack one, `checks: {used_fields_present: {severity: warning}}`"),
     "files_expected": BuiltIn(
-        "ingest", "incomplete", "as many files came as the source expects; none is right too before `start` "
-        "and from `until` on"),
+        "ingest", "incomplete", "as many files came as the source expects; no file is expected before "
+        "`start`, nor from `until` on"),
     "periods_covered": BuiltIn(
         "ingest", "incomplete", "files cover all of the hour, where the source sets how long a period each "
         "file `covers`", advice="the periods without a file are in the sample"),

@@ -192,3 +192,24 @@ def test_path_with_an_empty_capture_is_refused(run: Ask, tmp_path: Path) -> None
     other.write_text(file.read_text())
     drafted = yaml.safe_load(run("init", file, other, "--name", "app").stdout)
     assert drafted["source"]["path"] == "*.log"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (3, ["0.log", "1.log", "2.log"]),
+        (12, ["0.log (1 of 12)", "3.log (4 of 12)", "6.log (7 of 12)", "9.log (10 of 12)"]),
+    ],
+)
+def test_try_prints_a_line_for_several_of_many_files(
+    run: Ask, tmp_path: Path, count: int, shown: list[str]
+) -> None:
+    """Lines that are no events end the command before Spark starts."""
+    stream = {"name": "site", "source": {"path": "a.log", "format": "json"}, "columns": {"id": "id"}}
+    (tmp_path / "site.yaml").write_text(json.dumps(stream | {"time": {"column": "at"}}))
+    files = [tmp_path / f"{number}.log" for number in range(count)]
+    for file in files:
+        file.write_text("junk\n")
+    result = run("try", tmp_path / "site.yaml", *files)
+    lines = [line for line in result.output.splitlines() if "reading" in line]
+    assert lines == [f"transom: reading {tmp_path}/{text}" for text in shown]

@@ -1,14 +1,21 @@
 """Command lines for messages. They work in any folder, in a shell with or without transom's environment."""
 
+import glob
 import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 
+from transom.core.file_names import common_prefix
 from transom.core.intervals import HOUR, format_hour
 from transom.core.locations import job_script, runtime, spark_server, without_parameters
+
+MAX_LISTED = 3
+"""Maximum number of files that a printed command lists by name."""
 
 
 def submit(job: str, stream_file: object, lake: str) -> str:
@@ -54,3 +61,27 @@ def cli_command(*arguments: object) -> str:
     elif (found := shutil.which(called.name)) and called.exists() and called.samefile(found):
         program = [called.name]
     return shlex.join([*program, *map(str, arguments)])
+
+
+def file_arguments(paths: Sequence[Path]) -> str:
+    """Return files as arguments in a shell. Many files become one pattern if it matches no other file."""
+    levels = [sorted({*names}) for names in zip(*(path.parts for path in paths), strict=False)]
+    if len(paths) > MAX_LISTED and {len(path.parts) for path in paths} == {len(levels)}:
+        ends = [_common_ends(names) for names in levels]
+        # As in a shell, `*` matches no hidden files.
+        pattern = str(Path(*("*".join(map(glob.escape, parts)) for parts in ends)))
+        if sorted(glob.glob(pattern)) == sorted(map(str, paths)):  # noqa: PTH207
+            return str(Path(*("*".join(map(_quoted, parts)) for parts in ends)))
+    return shlex.join(map(str, paths))
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text) if text else ""
+
+
+def _common_ends(names: Sequence[str]) -> Sequence[str]:
+    """Return the common begin of several names, and the common end of their rests; a name alone as it is."""
+    if len(names) == 1:
+        return names
+    head = reduce(common_prefix, names)
+    return head, reduce(common_prefix, (name[len(head) :][::-1] for name in names))[::-1]

@@ -1,24 +1,18 @@
 """`transom init`: draft a stream file from a log's first lines."""
 
 import logging
-import re
-from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
-from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.app.command_lines import cli_command
+from transom.app.command_lines import cli_command, file_arguments
 from transom.cli.arguments import UsageError, cli_errors
 
 if TYPE_CHECKING:
     from transom.cli.init.try_draft import DraftTrial
 
 LOG = logging.getLogger(__name__)
-MAX_LISTED = 3
-"""Maximum number of files that the printed command lists by name."""
 
 
 def init(
@@ -74,23 +68,8 @@ def init(
                 LOG.warning(not_utf8(sample))
         if output is not None:
             check = cli_command("check", output)
-            try_ = f"{cli_command('try', output)} {_in_shell([sample.path for sample in samples])}"
+            try_ = f"{cli_command('try', output)} {file_arguments([sample.path for sample in samples])}"
             typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
-
-
-def _in_shell(paths: Sequence[Path]) -> str:
-    """Return paths as arguments in a shell. Many files become one pattern if it matches no other file."""
-    from transom.cli.init.infer_path import common_prefix
-
-    names = sorted(path.name for path in paths)
-    head = common_prefix(names[0], names[-1])
-    tail = reduce(common_prefix, (name[len(head) :][::-1] for name in names))[::-1]
-    folder, *others = {path.parent for path in paths}
-    if len(paths) > MAX_LISTED and head and not others:
-        form = re.compile(f"{re.escape(head)}.*{re.escape(tail)}")
-        if sorted(path.name for path in folder.iterdir() if form.fullmatch(path.name)) == names:
-            return f"{quote(str(folder / head))}*{quote(tail) if tail else ''}"
-    return join(map(str, paths))
 
 
 def _print_refused(trial: "DraftTrial") -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.app.command_lines import cli_command
+from transom.app.command_lines import cli_command, file_arguments
 from transom.cli.arguments import (
     JsonOption,
     StreamArgument,
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from transom.spec.stream import Stream
 
 LOG = logging.getLogger(__name__)
+MAX_READING_LINES = 5
+"""Maximum number of lines about the files being read; with more files, a line is for several of them."""
 
 
 def try_(
@@ -149,8 +151,10 @@ def try_in(
     stream = load(file)
     files = [sample.path for sample in read_samples(files)]
     scanned = []
-    for path in files:
-        LOG.info(f"reading {path}")
+    step = -(-len(files) // MAX_READING_LINES)
+    for number, path in enumerate(files):
+        if number % step == 0:
+            LOG.info(f"reading {path}" + (f" ({number + 1} of {len(files)})" if step > 1 else ""))
         scanned.append(scan_file(stream, path))
     report.print_files(scanned)
     holes = [
@@ -181,10 +185,10 @@ def try_in(
         from transom.app.pipeline import run_stages
 
         with command_log(landed.named), progress("running the stages"):
+            command = f"{cli_command('try', file)} {file_arguments(files)}"
             gates = run_stages(
                 session, landed.stream, interval,
-                lake=lake, command=cli_command("try", file, *files), trigger=TRY_TRIGGER, began=began,
-                past_gates=True,
+                lake=lake, command=command, trigger=TRY_TRIGGER, began=began, past_gates=True,
             )  # fmt: skip
         root = f"{lake}/{stream.name}"
         report.print_results(landed.stream, root, interval, gates, landed.named)

@@ -1,6 +1,7 @@
-"""Suffixes that compression and rotation add to file names: `.gz`, `.zst`, `.1`, `-20240506`."""
+"""Parts of file names: suffixes that compression and rotation add, such as `.gz`, `.1`, and prefixes."""
 
 import re
+from itertools import takewhile
 
 _PACKING = re.compile(r"\.(?:gz|gzip|zst|zstd)$", re.IGNORECASE)
 _ROTATION = re.compile(
@@ -40,3 +41,8 @@ def may_be_host(plain: str, rotation: str) -> bool:
     Such a number counts as rotation, but equal files under two such names are reported, not skipped silently.
     """
     return "." not in plain.rpartition("/")[2] and re.fullmatch(r"\.[0-9]{1,4}", rotation) is not None
+
+
+def common_prefix(first: str, second: str) -> str:
+    """Return the common prefix."""
+    return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
-from itertools import takewhile
 
 from transom.cli.init.infer_types import Lacks
+from transom.core.file_names import common_prefix
 from transom.core.path_pattern import PathPattern
 from transom.features.aggregates.output_columns import AGGREGATE_COLUMNS, GRANULE_COLUMNS
 from transom.formats.times import one_instant
@@ -185,11 +185,6 @@ def _starred(first: str, second: str) -> str:
     if re.match(r"[A-Za-z%]", tail) and first[: len(first) - len(tail)].endswith("%"):
         tail = tail[1:]
     return f"{head.rstrip('*')}*{tail.lstrip('*')}"
-
-
-def common_prefix(first: str, second: str) -> str:
-    """Return the common prefix."""
-    return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def stream_name(paths: Sequence[str]) -> str:

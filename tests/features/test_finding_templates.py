@@ -35,7 +35,8 @@ class Case:
 
 ALERT = {"when": "n >= 7", "title": "it's {user}, {n} times"}
 FRAME = {"kind": "threshold", "where": "took > 5", "on_duplicate_time": "max"}
-KNOWN = {"kind": "threshold", "source": "load", "where": "n < 1", "missing": "satisfies", "known": "2 hours"}
+GRANULES = {"kind": "threshold", "source": "load", "where": "n < 1"}
+KNOWN = GRANULES | {"missing": "satisfies", "known": "2 hours"}
 PATTERN = {
     "within": "1 hour", "batch": "10 minutes",
     "steps": [{"id": "look", "where": "status = 1"}, {"id": "probe", "where": "ok", "times": 5}],
@@ -58,6 +59,8 @@ LONG = {
     "records": 3, "missing": 0, "peak": 7.5,
     "peak_time": at(1) + MINUTE, "mean": 20 / 3,
 }  # fmt: skip
+TURNS = {"last_time": at(2) - 5 * MINUTE}
+"""Readings are granules of five minutes."""
 MATCH = {
     "user": "eve",
     "start_time": at(1),
@@ -76,6 +79,7 @@ TOP = {
 }  # fmt: skip
 NO_FIGURES = {"low": None, "high": None, "estimate": None}
 RULE = "the rule: as long as took > 5"
+PEAK = "n: at most 7.5 at 2015-05-17T01:01:00, on average 6.667"
 SILENT = "the rule: as long as n < 1, or a reading is missing within 2 hours of the last"
 STEPS = "the pattern: look, then 5 times probe, within 1 hour"
 CASES = [
@@ -103,16 +107,30 @@ CASES = [
         "eve for 3600 s", [RULE, "1 reading, 2 missing between them so far", ""],
     ),
     Case(
-        FRAMES, KNOWN, LONG | {"records": 0, "missing": 6},
+        FRAMES, KNOWN, LONG | TURNS | {"records": 0, "missing": 6},
         "x of eve, 2015-05-17T01:00:00 to 2015-05-17T02:00:00",
         [SILENT, "no reading from 2015-05-17T01:00:00 to 2015-05-17T02:00:00, 6 missing",
          "n: at most 7.5 at 2015-05-17T01:01:00, on average 6.667"],
     ),
     Case(
-        FRAMES, KNOWN, LONG | {"records": 0, "missing": 6, ONGOING: True},
+        FRAMES, KNOWN, LONG | TURNS | {"records": 0, "missing": 6, ONGOING: True},
         "x of eve, 2015-05-17T01:00:00 to 2015-05-17T02:00:00",
         [SILENT, "no reading since 2015-05-17T01:00:00, 6 missing so far",
          "n: at most 7.5 at 2015-05-17T01:01:00, on average 6.667"],
+    ),
+    # The default title ends with the interval that the last reading covers, a liberal extent with a reading.
+    Case(
+        FRAMES, GRANULES, LONG | TURNS, "x of eve, 2015-05-17T01:00:00 to 2015-05-17T02:00:00",
+        ["the rule: as long as n < 1", "3 readings", PEAK],
+    ),
+    Case(
+        FRAMES, GRANULES | {"extent": "liberal"}, LONG,
+        "x of eve, 2015-05-17T01:00:00 to 2015-05-17T02:00:00",
+        ["the rule: as long as n < 1", "3 readings", PEAK],
+    ),
+    Case(
+        FRAMES, GRANULES | {"title": "{user} to {last_time}"}, LONG | TURNS, "eve to 2015-05-17T01:55:00",
+        ["the rule: as long as n < 1", "3 readings", PEAK],
     ),
     Case(
         EPISODES, PATTERN, MATCH, "x of eve, 2015-05-17T01:00:00 to 2015-05-17T01:01:00",
@@ -184,4 +202,4 @@ def test_row_has_the_expected_text(case: Case) -> None:
 def test_changed_text_requires_a_raised_version() -> None:
     """Otherwise findings keep their old text as long as their rows are unchanged."""
     texts = [(case.title, case.evidence, case.exactness) for case in CASES]
-    assert (VERSION, fingerprint(texts)) == (2, "2030eee8e71aea1342f7ffcb")
+    assert (VERSION, fingerprint(texts)) == (3, "17147cd4558c4951bf51a2c8")

@@ -17,7 +17,7 @@ from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
 from transom.spec.stream import Stream
 
-VERSION = 2
+VERSION = 3
 """The version of the texts. Raise it with every change of the code that changes the text of the same rows."""
 HOUR, FIRST_HOUR, ONGOING, IDENTITY = "__hour", "__first_hour", "__ongoing", "__identity"
 """Columns of every summary: attributes of `Finding`, and the finding's identity in its block. No column of a
@@ -122,10 +122,10 @@ class EntityFindings(FindingTemplate):
         return pa.table(summary).filter(pc.not_equal(rows["state"], "joined"))
 
 
-def plain_title(block: str, key: Sequence[str]) -> str:
-    """Return a title for entities of a key, from `start_time` to `last_time`."""
+def plain_title(block: str, key: Sequence[str], end: str = "last_time") -> str:
+    """Return a title for entities of a key, from `start_time` to a column with the end."""
     of = f" of {', '.join(f'{{{column}}}' for column in key)}" if key else ""
-    return f"{block}{of}, {{start_time}} to {{last_time}}"
+    return f"{block}{of}, {{start_time}} to {{{end}}}"
 
 
 @dataclass(frozen=True)

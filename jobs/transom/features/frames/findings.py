@@ -12,6 +12,9 @@ from transom.findings.source import ONGOING, EntityFindings, FindingSource, Row,
 from transom.findings.text import as_decimal, as_text, as_time, rounded
 from transom.spec.stream import Stream
 
+END = "__end"
+"""The end of the default title: that of the interval which the last reading covers."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FrameFindings(EntityFindings):
@@ -21,6 +24,7 @@ class FrameFindings(EntityFindings):
         rule: the text for what delimits a frame.
         value: the name of the value's column, if any.
         known: whether a missing reading may begin a frame.
+        covered: the time that the last reading of a frame covers; zero for a moment.
     """
 
     id: str = "frame_id"
@@ -31,10 +35,15 @@ class FrameFindings(EntityFindings):
 )  # fmt: skip
     end: str = "last_time"
     ends_inside: bool = True
-    times: tuple[str, ...] = ("start_time", "last_time", "peak_time")
+    times: tuple[str, ...] = ("start_time", "last_time", "peak_time", END)
     rule: str
     value: str | None
     known: bool
+    covered: timedelta
+
+    def title(self, row: Row) -> str:
+        """Return the title without the stream's name."""
+        return super().title({**row, END: row["last_time"] + self.covered})
 
     def evidence(self, row: Row) -> list[str]:
         """Return the rule, the readings and the value."""
@@ -59,15 +68,18 @@ def templates(stream: Stream) -> Iterator[FrameFindings]:
     for name, frame in stream.blocks(Frame).items():
         if frame.is_finding:
             key = input_columns.key(stream, name)
+            # The last reading of a liberal extent is the one after the frame.
+            every = None if frame.extent == "liberal" else input_columns.every(stream, name)
             yield FrameFindings(
                 block=name,
                 severity=frame.severity,
                 key=key,
-                titled=frame.title or plain_title(name, key),
+                titled=frame.title or plain_title(name, key, END),
                 reach=-(-frame.silence // HOUR),
                 rule=frame.rule,
                 value=input_columns.value(stream, name),
                 known=bool(frame.known),
+                covered=every or timedelta(0),
             )
 
 

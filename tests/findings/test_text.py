@@ -64,5 +64,11 @@ def test_key_of_several_columns_names_them(columns: tuple[str, ...], text: str |
 
 def test_title_is_one_line_for_any_values() -> None:
     row = {"user": "o'\n\tbrien\x1b[2J", "start": MOMENT, "seen": MOMENT}
-    title = one_line(filled("{{it}}: {user}, {start}, {seen}", row, ("start",)))
+    title = one_line(filled("{{it}}: {user}, {start}, {seen}", row, times=["start"]))
     assert title == "{it}: o' brien [2J, 2015-05-17T01:02:03, 2015-05-17T01:02:03Z"
+
+
+def test_title_rounds_values_except_those_of_its_subject() -> None:
+    row = {"site": 0.1234567, "slope": 13.692882335911627, "n": 1234567}
+    title = filled("{site}: {slope}, {n}", row, exact=["site"])
+    assert title == "0.1234567: 13.69, 1234567"

@@ -17,7 +17,7 @@ from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
 from transom.spec.stream import Stream
 
-VERSION = 3
+VERSION = 4
 """The version of the texts. Raise it with every change of the code that changes the text of the same rows."""
 HOUR, FIRST_HOUR, ONGOING, IDENTITY = "__hour", "__first_hour", "__ongoing", "__identity"
 """Columns of every summary: attributes of `Finding`, and the finding's identity in its block. No column of a
@@ -73,7 +73,11 @@ class FindingTemplate(ABC):
 
     def title(self, row: Row) -> str:
         """Return the title without the stream's name."""
-        return filled(self.titled, row, self.times)
+        return self.fill(self.titled, row)
+
+    def fill(self, title: str, row: Row) -> str:
+        """Return a title in which values of a row replace the columns in braces."""
+        return filled(title, row, self.times, (*self.key, *self.item))
 
     @abstractmethod
     def evidence(self, row: Row) -> list[str]:

@@ -53,13 +53,20 @@ def rounded(value: float, digits: int) -> float:
 
 
 def as_range(minimum: Any, maximum: Any) -> str:
-    """Return a range of values as text, floats with four digits: `3 to 12`, or `3` for equal texts."""
-    low = _rounded_text(minimum)
-    high = low if minimum == maximum else _rounded_text(maximum)
+    """Return a range of values as short text: `3 to 12`, or `3` for equal texts."""
+    low = as_short(minimum)
+    high = low if minimum == maximum else as_short(maximum)
     return low if low == high else f"{low} to {high}"
 
 
-def _rounded_text(value: Any) -> str:
+def as_short(value: Any) -> str:
+    """Return a value as text for people: a decimal number with four digits, or all digits of its whole part.
+
+    >>> as_short(13.692882335911627), as_short(123456.7), as_short(123456)
+    ('13.69', '123457', '123456')
+
+    Keys and items need `as_text`, as they are found by their text.
+    """
     if not isinstance(value, float) or not math.isfinite(value):
         return as_text(value)
     # Zero has no first digit; negative zero loses its sign.
@@ -74,18 +81,23 @@ def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
     return ", ".join(f"{column}={as_text(row[column])}" for column in columns)
 
 
-def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
+def filled(
+    title: str, row: Mapping[str, Any], times: Collection[str] = (), exact: Collection[str] = ()
+) -> str:
     """Return a title in which values replace the columns in braces.
 
     Args:
         title: the title, with columns in braces.
         row: the values, by column.
-        times: the columns that are formatted by `as_time`; others by `as_text`.
+        times: the columns that are formatted by `as_time`.
+        exact: the columns that are formatted by `as_text`; others by `as_short`.
     """
-    return "".join(
-        text + ("" if column is None else (as_time if column in times else as_text)(row[column]))
-        for text, column in parts_of(title)
-    )
+
+    def text_of(column: str) -> str:
+        form = as_time if column in times else as_text if column in exact else as_short
+        return form(row[column])
+
+    return "".join(text + ("" if column is None else text_of(column)) for text, column in parts_of(title))
 
 
 def one_line(text: str) -> str:

@@ -30,7 +30,7 @@ from transom.findings.source import (
     FindingTemplate,
     Row,
 )
-from transom.findings.text import as_range, as_text, as_time, key_text
+from transom.findings.text import as_range, as_short, as_text, as_time, key_text
 from transom.ledger.input_hashes import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.tables import literal
@@ -120,7 +120,7 @@ class AlertFindings(FindingTemplate):
     def evidence(self, row: Row) -> list[str]:
         """Return the rule, the number of aggregates that met it, and reasons to doubt them."""
         met = f"{counted(row[AGGREGATES], 'report')} met it in {counted(row[HOURS], 'hour')}"
-        last = ", ".join(f"{column} {as_text(row[column])}" for column in (*self.figures, "count"))
+        last = ", ".join(f"{column} {as_short(row[column])}" for column in (*self.figures, "count"))
         stale = "some of the reports were made by an earlier form of the stream file; their hours are stale"
         return [
             f"the rule: {self.rule}",

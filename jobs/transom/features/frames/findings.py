@@ -9,7 +9,7 @@ from transom.core.terminal import counted
 from transom.features.frames import input_columns
 from transom.features.frames.spec import Frame
 from transom.findings.source import ONGOING, EntityFindings, FindingSource, Row, plain_title
-from transom.findings.text import as_decimal, as_text, as_time, rounded
+from transom.findings.text import as_short, as_time
 from transom.spec.stream import Stream
 
 END = "__end"
@@ -58,8 +58,8 @@ class FrameFindings(EntityFindings):
             readings += f", {row['missing']} missing{'' if self.known else ' between them'}"
         # A reading may have no value, and a frame no reading.
         if self.value is not None and row["peak"] is not None:
-            peak = f"at most {as_text(row['peak'])} at {as_time(row['peak_time'])}"
-            value = f"{self.value}: {peak}, on average {as_decimal(rounded(row['mean'], 3))}"
+            peak = f"at most {as_short(row['peak'])} at {as_time(row['peak_time'])}"
+            value = f"{self.value}: {peak}, on average {as_short(row['mean'])}"
         return [f"the rule: {self.rule}", f"{readings}{' so far' if row[ONGOING] else ''}", value]
 
 

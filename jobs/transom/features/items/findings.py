@@ -6,7 +6,7 @@ from typing import Any
 
 from transom.features.items.validate import ItemBlock
 from transom.findings.source import ONGOING, EntityFindings, Row
-from transom.findings.text import as_time, filled
+from transom.findings.text import as_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class ItemFindings(EntityFindings):
 
     def title(self, row: Row) -> str:
         """Return the title without the stream's name, in the past tense if the spell has ended."""
-        return filled(self.titled if row[ONGOING] else self.titled_ended, row, self.times)
+        return self.fill(self.titled if row[ONGOING] else self.titled_ended, row)
 
     @abstractmethod
     def seen(self, row: Row) -> str:

@@ -1,4 +1,4 @@
-"""The streams of the checkout as DAGs, their runs, and the execution of a task without a server."""
+"""The sample streams as DAGs, their runs, and the execution of a task without a server."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,10 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from tests.support import sample_streams
+
 ROOT = Path(__file__).resolve().parents[2]
-STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.yaml"))
+STREAMS = sample_streams.NAMES
 DAGS = [*STREAMS, "together"]
-WEB = ROOT / "schemas/streams/web.yaml"
+WEB = sample_streams.FOLDER / "web.yaml"
 
 
 def web_dag(**changes: object) -> Any:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 import sample_logs
 from sample_logs import HOUR
 from site_tools.diagrams import edges
+from tests.support import sample_streams
 from tests.support.stream_harness import StreamHarness
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
@@ -24,7 +25,7 @@ from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.findings.text import as_text
 from transom.formats.read_file import Chunk, read_file
 from transom.ledger.ledger import Ledger
-from transom.stream import parse
+from transom.stream import load, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -162,12 +163,11 @@ def test_errors_are_reported_as_shown(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_picture_matches_the_dag() -> None:
     from stream_dag import build
-    from transom.stream_files import streams
 
     draws = reachable(set(edges()))
     observed = set()
-    for file, stream in streams()[0].items():
-        dag = build(stream, file)
+    for file in sample_streams.FILES:
+        dag = build(load(file), file)
         waits = {(task.task_id, after) for task in dag.tasks for after in task.downstream_task_ids}
         # A stage that the stream does not have has no task.
         assert reachable(waits) == {(one, other) for one, other in draws if {one, other} <= set(dag.task_ids)}

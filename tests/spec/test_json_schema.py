@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support import sample_streams
 from tests.support.pattern_factories import ALL, log
 from transom.spec.yaml_file import parse_mapping, read_mapping
 from transom.stream import SpecificationError, StreamFile, parse
@@ -16,7 +17,6 @@ from transom.stream_schema import schema_text
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schemas" / "stream.schema.json"
-STREAMS = sorted((ROOT / "schemas" / "streams").glob("*.yaml"))
 
 
 def validator() -> Any:
@@ -42,7 +42,7 @@ def test_module_writes_the_schema(tmp_path: Path) -> None:
     assert (without.returncode, without.stderr) == (1, "usage: python -m transom.stream_schema FILE\n")
 
 
-@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sample_streams.FILES, ids=lambda path: path.stem)
 def test_each_stream_names_the_schema_and_conforms_to_it(path: Path) -> None:
     first = path.read_text().splitlines()[0]
     assert first == "# yaml-language-server: $schema=../stream.schema.json"

@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support import sample_streams
 from tests.support.stream_factories import HOUR, TEN, base, changed
 from transom.core.path_pattern import Match
 from transom.features.aggregates.spec import Level, check_levels, common_granule
 from transom.features.registry import BUILT_IN
 from transom.formats.record_format import EventTime, Field, RecordFormat, Span, TimeByLineNumber
 from transom.stream import SpecificationError, load, parse
-
-STREAMS = Path(__file__).parents[2] / "schemas" / "streams"
 
 
 def test_stream_has_its_defaults() -> None:
@@ -283,7 +282,7 @@ def test_derived_column_is_unknown_to_the_parser() -> None:
 # the streams that come with the project
 
 
-@pytest.mark.parametrize("path", sorted(STREAMS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sample_streams.FILES, ids=lambda path: path.stem)
 def test_streams_of_the_project_are_valid(path: Path) -> None:
     stream = load(path)
     assert stream.name == path.stem
@@ -294,7 +293,7 @@ def test_streams_of_the_project_are_valid(path: Path) -> None:
 
 
 def test_web_stream_is_the_documented_example() -> None:
-    stream = load(STREAMS / "web.yaml")
+    stream = load(sample_streams.FOLDER / "web.yaml")
     assert stream.source.expected_files == 1
     assert (stream.start, stream.until) == (TEN, datetime(2015, 5, 21, tzinfo=UTC))
     assert [str(level) for level in stream.aggregates["traffic"].levels] == [
@@ -316,7 +315,7 @@ def test_parsing_a_stream_imports_no_heavy_modules() -> None:
         " & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
-    root = STREAMS.parents[1]
+    root = sample_streams.FOLDER.parents[1]
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root, env={"PYTHONPATH": "jobs"})
 
 

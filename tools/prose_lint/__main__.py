@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACES = (
     "*.md", "docs/**/*.md",
     "jobs/**/*.py", "dags/**/*.py", "plugins/**/*.py", "tools/**/*.py",
-    "jobs/**/*.yaml", "schemas/**/*.yaml", "docker/**/*.yaml",
+    "jobs/**/*.yaml", "docker/**/*.yaml", "schemas/examples/*.yaml",
+    # A user's own stream files may be in the same folder.
+    "schemas/streams/conn.yaml", "schemas/streams/web.yaml",
 )  # fmt: skip
 
 GENERAL = {

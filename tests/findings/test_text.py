@@ -4,8 +4,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from transom.findings.text import as_decimal, as_range, as_text, as_time, filled, key_text, one_line, rounded
+from transom.findings.text import (
+    as_decimal,
+    as_range,
+    as_text,
+    as_time,
+    filled,
+    key_text,
+    key_values,
+    one_line,
+    rounded,
+)
 
 MOMENT = datetime(2015, 5, 17, 1, 2, 3, tzinfo=UTC)
 
@@ -72,3 +84,39 @@ def test_title_rounds_values_except_those_of_its_subject() -> None:
     row = {"site": 0.1234567, "slope": 13.692882335911627, "n": 1234567}
     title = filled("{site}: {slope}, {n}", row, exact=["site"])
     assert title == "0.1234567: 13.69, 1234567"
+
+
+COLUMNS = ("user", "host", "port")
+# Pieces from which ambiguous values are made.
+PIECES = st.sampled_from([", user=", ", host=", ", port=", "host=", '"', "\\", ", ", "a", "\n"])
+VALUES = st.lists(PIECES, max_size=5).map("".join)
+
+
+@given(st.tuples(VALUES, VALUES, VALUES))
+@example(("", '"', ", user="))
+@example(("a", '"', ", port=x"))
+def test_key_has_the_values_of_its_text(values: tuple[str, str, str]) -> None:
+    key = dict(zip(COLUMNS, values, strict=True))
+    text = key_text(COLUMNS, key)
+    assert text is not None
+    assert key_values(COLUMNS, text) == key
+
+
+@pytest.mark.parametrize(
+    ("user", "host", "text"),
+    [
+        ("a, b", 'c"', 'user=a, b, host=c"'),
+        ("a", '"c', 'user=a, host="\\"c"'),
+        ("a, host=b", "c", 'user="a, host=b", host=c'),
+        ("a", 'b, user="c', 'user=a, host="b, user=\\"c"'),
+    ],
+)
+def test_value_of_a_key_is_quoted_if_it_looks_like_a_further_column(user: str, host: str, text: str) -> None:
+    assert key_text(("user", "host"), {"user": user, "host": host}) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["user=a", "host=b, user=a", "a", 'user="a, host=b', 'user="\\x", host=b', 'user=a, host="b"c']
+)
+def test_other_text_has_no_values_of_a_key(text: str) -> None:
+    assert key_values(("user", "host"), text) == {}

@@ -213,7 +213,8 @@ def test_findings_of_a_key_are_those_of_its_columns(lake: ViewedLake) -> None:
         finding(1, "of both", key="client=/a, path=/b", **alert),
         finding(1, "of other", key="client=/b, path=/a", **alert),
         finding(1, "with comma", key="client=/a, b, path=/a, d", **alert),
-        finding(1, "with a name", key="client=/c, path=x, client=/a,", **alert),
+        finding(1, "with a name", key='client=/c, path="x, client=/a,"', **alert),
+        finding(1, "with the next name", key='client="/d, path=x", path=y', **alert),
     )
 
     def found(**key: str) -> list[str]:
@@ -224,5 +225,8 @@ def test_findings_of_a_key_are_those_of_its_columns(lake: ViewedLake) -> None:
     assert found(path="/a") == ["of other", "of path"]
     assert found(client="/a, b") == ["with comma"]
     assert found(path="/a, d") == ["with comma"]
+    assert found(path="x, client=/a,") == found(client="/c") == ["with a name"]
+    assert found(client="/d, path=x") == found(path="y") == ["with the next name"]
+    assert found(client="/d") == []
     assert found(client="/a", path="/b") == ["of both"]
     assert found(status="200") == []

@@ -123,6 +123,17 @@ def test_a_finding_with_its_links(filled: Pages) -> None:
             filled.get(link.removeprefix("/streams/six"))
 
 
+def test_key_of_a_finding_has_a_value_in_quotes_that_looks_like_a_further_column(pages: Pages) -> None:
+    text = pages.lake.file.read_text()
+    pages.lake.file.write_text(text.replace("  traffic:\n", "  traffic:\n    key: [client, path]\n"))
+    key = 'client="a, path=b", path=c'
+    of_block = {"stage": "aggregates", "kind": "alert", "block": "traffic"}
+    pages.lake.find(finding(1, "quoted", finding_id="quoted", key=key, **of_block))
+    page = Elements(pages.get("/findings/quoted").text)
+    assert key in page.text
+    assert any("key.client=a%2C+path%3Db&key.path=c" in link for link in page.links)
+
+
 def test_results_of_a_block_in_pages_and_as_a_file(filled: Pages) -> None:
     expected = {f"c{n}": str(n + 1) for n in range(CLIENTS)}
     rows = rows_of(filled.get("/results/persistence/regulars.csv").text)

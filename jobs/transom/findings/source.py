@@ -17,7 +17,7 @@ from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
 from transom.spec.stream import Stream
 
-VERSION = 4
+VERSION = 5
 """The version of the texts. Raise it with every change of the code that changes the text of the same rows."""
 HOUR, FIRST_HOUR, ONGOING, IDENTITY = "__hour", "__first_hour", "__ongoing", "__identity"
 """Columns of every summary: attributes of `Finding`, and the finding's identity in its block. No column of a

@@ -18,7 +18,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, Severity, from_ledger
-from transom.findings.text import key_text
+from transom.findings.text import key_text, value_in_key
 from transom.ledger.ledger import Ledger
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.spec.feature import USUAL_PLACE, FindingOrder
@@ -201,7 +201,7 @@ def _has_values_sql(columns: Sequence[str], subject: Mapping[str, str]) -> str:
         if column in subject:
             # The next column ends the value, which may have a comma.
             after = f", {columns[place + 1]}=" if place + 1 < len(columns) else ""
-            part = literal(f"{', ' if place else ''}{column}={subject[column]}{after}")
+            part = literal(f"{', ' if place else ''}{column}={value_in_key(columns, subject[column])}{after}")
             terms.append(
                 f"starts_with({text}, {part})"
                 if not place

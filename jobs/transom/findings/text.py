@@ -1,6 +1,7 @@
 """Values as text in titles and evidence."""
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +13,7 @@ from transom.core.intervals import HOUR, format_hour
 from transom.core.terminal import escape_control_chars
 from transom.spec.titles import parts_of
 
+_DECODER = json.JSONDecoder()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -75,10 +77,47 @@ def as_short(value: Any) -> str:
 
 
 def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
-    """Return a key as text: its value, or `name=value` for each of several columns; None without columns."""
+    """Return a key as text: its value, or `name=value` for each of several columns; None without columns.
+
+    Different keys have different texts, but for a null and the text `null`. `key_values` is the inverse.
+
+    >>> key_text(["user", "host"], {"user": "a, host=b", "host": "c, d"})
+    'user="a, host=b", host=c, d'
+    """
     if len(columns) < 2:
         return as_text(row[columns[0]]) if columns else None
-    return ", ".join(f"{column}={as_text(row[column])}" for column in columns)
+    return ", ".join(f"{column}={value_in_key(columns, as_text(row[column]))}" for column in columns)
+
+
+def value_in_key(columns: Sequence[str], value: str) -> str:
+    """Return the text of a value in a key of several columns.
+
+    It is in quotes, as in JSON, if it looks like a further column, or begins with a quote.
+    """
+    is_ambiguous = value.startswith('"') or any(f", {column}=" in value for column in columns)
+    return json.dumps(value, ensure_ascii=False) if is_ambiguous else value
+
+
+def key_values(columns: Sequence[str], text: str) -> dict[str, str]:
+    """Return the text of each column of a key; empty if `key_text` has not written it for these columns."""
+    if len(columns) < 2:
+        return dict.fromkeys(columns, text)
+    values: dict[str, str] = {}
+    rest = f", {text}"
+    for place, column in enumerate(columns):
+        name, ends = f", {column}=", columns[place + 1 : place + 2]
+        if not rest.startswith(name):
+            return {}
+        rest = rest.removeprefix(name)
+        try:
+            value, end = _DECODER.raw_decode(rest) if rest.startswith('"') else (None, 0)
+        except ValueError:
+            return {}
+        if value is None:
+            end = rest.find(f", {ends[0]}=") if ends else len(rest)
+            value = rest[:end]
+        values[column], rest = value, rest[end:]
+    return {} if rest else values
 
 
 def filled(

@@ -1,6 +1,5 @@
 """All about one finding: evidence, raw lines, and what else is known about its key."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import KINDS, Finding
 from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql
+from transom.findings.text import key_values
 from transom.spec.notify import SilenceSpec
 from transom.storage.tables import instant, literal
 from transom.stream import Stream
@@ -79,18 +79,14 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
 def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
     """Return the text of each column of a finding's key or item; empty if it is about none.
 
-    The text of the finding is parsed by the columns of its block (`findings.text.key_text`).
+    The text of the finding is parsed by the columns of its block.
     """
     text = finding.key if finding.key is not None else finding.item
     feature = next((of for of in stream.features if of.name == finding.stage), None)
     block = finding.block
     if text is None or feature is None or block is None or block not in stream.blocks(feature.block):
         return {}
-    columns = feature.subject(stream, block)
-    if len(columns) == 1:
-        return {columns[0]: text}
-    match = re.fullmatch(", ".join(f"{re.escape(name)}=(.*)" for name in columns), text, re.DOTALL)
-    return dict(zip(columns, match.groups(), strict=True)) if match else {}
+    return key_values(feature.subject(stream, block), text)
 
 
 def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Section:

@@ -16,6 +16,7 @@ from transom.charts.section import MAX_TEXT
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
+from transom.findings.text import value_in_key
 from transom.views.events import CUT
 
 MAX_NOTE = 2_000
@@ -59,6 +60,7 @@ def environment(*packages: str) -> Environment:
     built = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     built.filters |= {
         "as_text": as_text,
+        "in_key": lambda text, columns: value_in_key([*columns], text),
         "as_note": partial(as_text, limit=MAX_NOTE),
         "svg": svg,
         "hour": format_hour,

@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from transom.charts.section import DataTable
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
-from transom.core.partitions import PartitionKey
+from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.engine.gate_text import format_roots
 from transom.ledger.freshness import Freshness
 from transom.ledger.hour_states import WORST
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.external_source import EVENTS
 from transom.spec.stream import Stream
-from transom.views.hours import DAY, MEANINGS, UNITS, GridCell, HourGrid
+from transom.views.hours import DAY, MEANINGS, UNITS, WORDS, GridCell, HourGrid
 
 MAX_RANGES = 5
 """The maximum number of ranges of hours in a row of the table."""
@@ -49,7 +51,13 @@ def plain_hours(
         {state: meaning for state, meaning in MEANINGS.items() if state in seen},
         DataTable.of(["stage", *columns], ([stage, *map(of.get, columns)] for stage, of in counts.items())),
         DataTable.of(["stage", "state", "hours", "which", "cause", "see"], attention),
+        newest=max(filter(partial(_has_events, snapshot), snapshot.required_hours), default=None),
     )
+
+
+def _has_events(snapshot: LedgerSnapshot, hour: datetime) -> bool:
+    events = snapshot.get(PartitionKey(SOURCE_STAGE, EVENTS, EVENTS, hour))
+    return events is not None and events.rows > 0 and hour != UNKNOWN_HOUR
 
 
 def _troubled(snapshot: LedgerSnapshot) -> dict[str, list[Trouble]]:
@@ -80,6 +88,10 @@ def _states(
         # An hour that is not computed counts as stale, too.
         if states.get(hour, "missing") != "missing":
             states[hour] = min("stale", states[hour], key=WORST.index)
+    for hour, state in states.items():
+        events = snapshot.get(PartitionKey(SOURCE_STAGE, EVENTS, EVENTS, hour))
+        if state == "published" and events and not events.rows:
+            states[hour] = "empty"
     return states
 
 
@@ -98,8 +110,9 @@ def _cells(interval: Interval, unit: str) -> Iterator[Interval]:
 def _cell(interval: Interval, states: Mapping[datetime, str]) -> GridCell:
     counts = Counter(states.get(hour, "none") for hour in interval.hours())
     worst = sorted(counts, key=WORST.index)
-    text = worst[0] if len(interval) == 1 else ", ".join(f"{counts[state]} {state}" for state in worst)
-    return GridCell(interval, worst[0], text, interval)
+    words = {state: WORDS.get(state, state) for state in worst}
+    text = words[worst[0]] if len(interval) == 1 else ", ".join(f"{counts[s]} {words[s]}" for s in worst)
+    return GridCell(interval, worst[0], text, len(worst) > 1 and worst[-1] == "none", interval)
 
 
 def _attention(
@@ -119,7 +132,7 @@ def _attention(
     causes = {hour: text for text, of in format_roots(of_stale, snapshot).items() for hour in of}
     groups: dict[tuple[str, str], list[datetime]] = {}
     for hour, word in states.items():
-        if word != "published":
+        if word not in ("published", "empty"):
             cause = reasons.get((hour, word)) or causes.get(hour) or MEANINGS[word]
             groups.setdefault((word, cause), []).append(hour)
     for (word, cause), of in sorted(groups.items(), key=lambda item: (WORST.index(item[0][0]), item[1][0])):

@@ -25,6 +25,8 @@ from transom.views import quality, results
 from transom.views.open_stream import OpenStream
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
+ROWS = 10
+"""The number of rows that the ledger has of each hour of ingest's tables."""
 SIX = """
 name: six
 preset: apache/combined
@@ -86,7 +88,8 @@ class ViewedLake:
             "ingest",
             {
                 partition_of(table, at(number)): PartitionState(
-                    **{"status": "published", "run_id": run, "input_hashes": inputs.expected(at(number))}
+                    **{"status": "published", "run_id": run, "rows": ROWS}
+                    | {"input_hashes": inputs.expected(at(number))}
                     | state
                 )
                 for number in hours

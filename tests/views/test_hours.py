@@ -83,7 +83,48 @@ def test_cell_of_a_day_has_its_worst_hour(lake: ViewedLake) -> None:
     bad = PartitionState("quarantined", "b", reason="bad")
     lake.enter("ingest", {partition_of("events", at(3)): bad}, "b")
     (first, *_) = hours(lake, between(0, 24 * 30)).stages["ingest"]
-    assert (first.state, first.text) == ("quarantined", "1 quarantined, 5 published, 18 none")
+    assert (first.state, first.text) == ("quarantined", "1 quarantined, 5 published, 18 not requested")
+    assert first.is_partial
+
+
+def test_hour_without_events_shows_as_empty_in_every_stage(lake: ViewedLake) -> None:
+    lake.publish([2, 4], rows=0)
+    grid = hours(lake)
+    assert states(grid, "ingest") == ["published", "published", "empty", "published", "empty", "published"]
+    assert [cell.text for cell in grid.stages["ingest"]][1:3] == ["published", "without events"]
+    counts = dict(zip(grid.counts.columns, grid.counts.rows[0], strict=True))
+    assert (counts["published"], counts["empty"]) == (4, 2)
+    assert grid.states["empty"] == "computed and checked, without an event"
+    assert grid.newest == at(5)
+    # Of an hour in trouble the trouble is shown, and rows of other tables of ingest are no events.
+    lake.enter("ingest", {partition_of("rejected", at(2)): PartitionState("quarantined", "b", rows=3)}, "b")
+    state = replace(lake.ledger.snapshot()[partition_of("rejected", at(4))], rows=7)
+    lake.enter("ingest", {partition_of("rejected", at(4)): state}, "b")
+    assert states(hours(lake), "ingest")[2:5] == ["quarantined", "published", "empty"]
+
+
+def test_day_with_events_in_some_hours_is_published(lake: ViewedLake) -> None:
+    lake.publish([*range(1, 6), *range(24, 48)], rows=0)
+    first, second, *_ = hours(lake, between(0, 24 * 30)).stages["ingest"]
+    assert (first.state, first.text) == ("published", "1 published, 5 without events, 18 not requested")
+    assert (second.state, second.text, second.is_partial) == ("empty", "24 without events", False)
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "dates"),
+    [
+        (10, 40, {0: "2015-05-17", 14: "2015-05-18", 38: "2015-05-19"}),
+        (22, 12, {2: "2015-05-18"}),
+        (1, 5, {0: "2015-05-17"}),
+        (0, 24 * 20, {1: "2015-05-18", 8: "2015-05-25", 15: "2015-06-01"}),
+        (0, 24 * 300, {8: "2016-01-01", 0: "2015-05-17"}),
+    ],
+)
+def test_dates_below_the_grid_do_not_overlap(
+    lake: ViewedLake, start: int, length: int, dates: dict[int, str]
+) -> None:
+    shown = hours(lake, between(start, start + length)).dates
+    assert {place: text for place, text in enumerate(shown) if text} == dates
 
 
 def test_hours_of_blocks_that_are_gone_do_not_count(lake: ViewedLake) -> None:

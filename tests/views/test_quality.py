@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import ViewedLake, at, between, quality_of
+from tests.support.viewed_lake import ROWS, ViewedLake, at, between, quality_of
 from transom import __version__
 from transom.charts.section import MAX_ROWS, Section
 from transom.charts.specs import millis
@@ -304,10 +304,10 @@ def test_lines_of_quarantined_files_are_next_to_published_events(lake: ViewedLak
     rows = [*zip(*(column(part, name) for name in names), strict=True)]
     assert rows[0] == (at(3), "quarantined", 0, 7, 2, 24, "too many rejected")
     assert rows[1:] == [
-        (at(hour), "published", 40 if hour in (1, 2) else 0, None, 0, 0, None) for hour in (5, 4, 2, 1, 0)
+        (at(hour), "published", 40 if hour in (1, 2) else ROWS, None, 0, 0, None) for hour in (5, 4, 2, 1, 0)
     ]
-    assert heights(part) == {"published events": 80, "lines of quarantined files": 24}
-    assert part.note.startswith("80 published events next to 24 lines of quarantined files")
+    assert heights(part) == {"published events": 110, "lines of quarantined files": 24}
+    assert part.note.startswith("110 published events next to 24 lines of quarantined files")
 
 
 def test_unpublished_hours_of_later_stages_are_next_to_published_ones(lake: ViewedLake) -> None:

@@ -68,7 +68,7 @@ def test_pages_show_when_they_were_read_and_how_new_the_ledger_is(pages: Pages, 
         Ledger(pages.lake.root).open("ledger").history(1)[0]["timestamp"] / 1000, UTC
     )
     text = pages.get(address).text
-    assert f"The newest entry of the ledger is of {newest:%Y-%m-%d %H:%M:%S} UTC." in text
+    assert f"Last processed {newest:%Y-%m-%d %H:%M:%S} UTC." in text
     (read,) = re.findall(r"Read ([\d-]+ [\d:]+) UTC\.", text)
     assert abs(datetime.fromisoformat(f"{read}+00:00") - datetime.now(UTC)) < timedelta(minutes=5)
 
@@ -79,7 +79,7 @@ def test_time_of_the_ledger_is_that_of_the_last_commit(pages: Pages) -> None:
     pages.lake.publish([7], run="b")
     last = max(log.glob("*.json"))
     last.write_text(re.sub(r'"timestamp":\d+', '"timestamp":1431900000000', last.read_text()))
-    assert "The newest entry of the ledger is of 2015-05-17 22:00:00 UTC." in pages.get("").text
+    assert "Last processed 2015-05-17 22:00:00 UTC." in pages.get("").text
 
 
 def test_every_link_of_a_long_finding_leads_to_a_page(pages: Pages) -> None:

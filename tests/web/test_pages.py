@@ -234,7 +234,8 @@ def test_list_of_streams_counts_findings(filled: Pages) -> None:
     filled.get("/hours.csv")  # waits for the stale hours
     page = Elements(request(filled.app, "/").text)
     assert "40 high findings" in page.text
-    assert "6 stale hours" in page.text
+    assert "6 hours: 6 stale" in page.text
+    assert "6 of 6 hours up to 2015-05-17T06:00 need attention; the newest events are of" in page.text
     (high,) = (link for link in page.links if "severity=high" in link)
     assert "40 findings" in filled.get(high.removeprefix("/streams/six")).text
     assert "from=" in high

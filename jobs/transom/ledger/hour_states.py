@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import UNKNOWN_HOUR, number_of
 from transom.core.partitions import SOURCE_STAGE
+from transom.spec.external_source import EVENTS
 from transom.storage.data_files import hours_of
 from transom.storage.tables import Table
 
@@ -24,11 +25,12 @@ WORST = (
     "incomplete",
     "missing",
     "published",
+    "empty",
     "none",
 )
 """The states, worst first: a stage has the worst state of its tables, and a cell the worst of its hours."""
 RANKS: Mapping[str, int] = {state: rank for rank, state in enumerate(WORST)}
-COLUMNS = ("stage", "block", "table", "hour", "status", "complete", "requested", "reason")
+COLUMNS = ("stage", "block", "table", "hour", "status", "complete", "requested", "rows", "reason")
 """The columns of `ledger` that decide the states."""
 _UNKNOWN = number_of(UNKNOWN_HOUR)
 
@@ -42,6 +44,8 @@ class HourStates:
     Attributes:
         hours: the required hours since the epoch and `UNKNOWN_HOUR`, ascending.
         required: which of them are required.
+        without_events: which of them `events` has, without a row.
+        newest: the last required hour with an event; None if there is none.
     """
 
     def __init__(self, rows: pa.Table) -> None:
@@ -65,6 +69,12 @@ class HourStates:
         np.minimum.at(worst, (codes[inside], places[inside]), ranks[inside])
         self._worst: dict[str, Ranks] = dict(zip(names, worst, strict=True))
         self._missing: Ranks = np.full(len(self.hours), RANKS["missing"], dtype=np.uint8)
+        events = _bools(pc.and_(pc.equal(rows["stage"], SOURCE_STAGE), pc.equal(rows["table"], EVENTS)))
+        counts = rows["rows"].to_numpy()
+        self.without_events: Bools = np.isin(self.hours, numbers[events & (counts == 0)])
+        filled = self.required & np.isin(self.hours, numbers[events & (counts > 0)])
+        known = self.hours[filled & (self.hours != _UNKNOWN)]
+        self.newest: int | None = known[-1].item() if len(known) else None
         troubled = inside & (ranks < RANKS["published"])
         rows = rows.append_column("number", pa.array(numbers)).append_column("rank", pa.array(ranks))
         rows = rows.filter(pc.and_(pa.array(troubled), pc.is_valid(rows["reason"])))

@@ -10,7 +10,7 @@ from transom.charts.section import Cells, DataTable
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.engine.selection import MAX_READ
 from transom.features.registry import FINDING_ORDER
-from transom.findings.from_ledger import Finding
+from transom.findings.from_ledger import SEVERITIES, Finding
 from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql, reported_sql
 from transom.spec.notify import SilenceSpec
 from transom.spec.stream import Stream
@@ -95,7 +95,8 @@ class FindingsPage:
         pages: the number of pages, 1 or more.
         choices: for each of `FILTERS` its values, with the number of findings of the interval and key that
             have each.
-        severities: the number of findings of the interval and key by severity, without withdrawn ones.
+        severities: the number of findings of the interval and key by severity, the worst first, without
+            withdrawn ones.
     """
 
     rows: list[FindingRow]
@@ -183,7 +184,9 @@ def findings_of(opened: OpenStream, filters: FindingFilter, page: int = 1) -> Fi
         rows += (_row(row, silences) for row in selected)
     after = first + len(rows) - (total - len(gone))
     rows += gone[max(0, after) : max(0, after + PER_PAGE - len(rows))]
-    return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices, +severities)
+    # Groups come in any order.
+    ordered = {name: severities[name] for name in SEVERITIES if severities[name]}
+    return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices, ordered)
 
 
 def table_of(opened: OpenStream, filters: FindingFilter) -> DataTable:

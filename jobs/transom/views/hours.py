@@ -1,6 +1,6 @@
 """The state of each stage by hour, as a grid, and what there is to do. From the ledger alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -20,10 +20,19 @@ MAX_RANGES = 5
 """The maximum number of ranges of hours in a row of the table."""
 UNITS = (("hour", 7 * DAY), ("day", 200 * DAY))
 """The lengths of a cell, with the longest interval that has such cells; longer ones have cells of months."""
+APART = 6
+"""The smallest number of cells from one date below the grid to the next."""
+BORDERS: Mapping[str, Callable[[datetime], bool]] = {
+    "hour": lambda start: start.hour == 0,
+    "day": lambda start: start.weekday() == 0,
+    "month": lambda start: start.month == 1,
+}
+"""Whether a cell that starts at a time has its date below it, by the length of the cell."""
 LAST = datetime(9999, 12, 31, 23, tzinfo=UTC)
 """The last time on the hour."""
 MEANINGS = {
-    "published": "computed, checked, complete",
+    "published": "computed and checked, with events",
+    "empty": "computed and checked, without an event",
     "incomplete": "published, and something is missing",
     "stale": "published, and what it is computed from has changed",
     "missing": "requested, and not computed",
@@ -33,6 +42,8 @@ MEANINGS = {
     "damaged": "its rows are damaged",
     "none": "never requested",
 }
+WORDS = {"empty": "without events", "none": "not requested"}
+"""The words for some states next to a number of hours."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +54,14 @@ class GridCell:
         interval: its hours.
         state: the worst state of its hours.
         text: the number of hours in each state.
+        is_partial: whether some of its hours were never requested.
         target: the hours of a closer view of the cell: the whole month or day, or the hour.
     """
 
     interval: Interval
     state: str
     text: str
+    is_partial: bool
     target: Interval
 
 
@@ -64,6 +77,7 @@ class HourGrid:
         attention: the hours that are not published, complete and fresh, with the cause and what to run.
         wider: the hours of a wider view: whole months of days, or whole years of months; None if there is
             none.
+        newest: the newest of all requested hours that has an event; None if there is none.
         notice: what a reader should know about the grid; None if nothing.
     """
 
@@ -73,7 +87,17 @@ class HourGrid:
     counts: DataTable
     attention: DataTable
     wider: Interval | None = None
+    newest: datetime | None = None
     notice: str | None = None
+
+    @property
+    def dates(self) -> list[str]:
+        """The date below each cell; empty for most, as a date is as wide as several cells."""
+        starts = [cell.interval.start for cell in next(iter(self.stages.values()), ())]
+        places = [place for place, start in enumerate(starts) if BORDERS[self.unit](start)]
+        if not places or places[0] >= APART:
+            places.insert(0, 0)
+        return [f"{start:%Y-%m-%d}" if place in places else "" for place, start in enumerate(starts)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +191,8 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
     attention: list[tuple[object, ...]] = []
     for stage in stream.stages:
         ranks = _with_stale(states, stage, staleness.get(stage))
+        is_empty = states.without_events & (ranks == RANKS["published"])
+        ranks = np.where(is_empty, np.uint8(RANKS["empty"]), ranks)
         of_hours = ranks[inside].astype(np.int64)
         by_cell = np.bincount(of_cell * len(WORST) + of_hours, minlength=len(cells) * len(WORST))
         by_cell = by_cell.reshape(len(cells), len(WORST))
@@ -192,6 +218,7 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
             ["stage", "state", "hours", "which", "cause", "see"], attention, download=lambda: iter(attention)
         ),
         _wider(interval, unit),
+        None if states.newest is None else moment_of(states.newest),
     )
 
 
@@ -238,10 +265,15 @@ def _wider(interval: Interval, unit: str) -> Interval | None:
 
 
 def _cell(cell: tuple[Interval, Interval], counts: Sequence[int]) -> GridCell:
-    worst = [(state, count) for state, count in zip(WORST, counts, strict=True) if count]
-    several = ", ".join(f"{count} {state}" for state, count in worst)
-    state = worst[0][0]
-    return GridCell(cell[0], state, state if len(cell[0]) == 1 else several, cell[1])
+    by_state = dict(zip(WORST, counts, strict=True))
+    state = next(state for state, count in by_state.items() if count)
+    text = WORDS.get(state, state) if len(cell[0]) == 1 else format_counts(by_state)
+    return GridCell(cell[0], state, text, state != "none" and counts[-1] > 0, cell[1])
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return the number of hours in each state as text, the worst state first."""
+    return ", ".join(f"{counts[state]} {WORDS.get(state, state)}" for state in WORST if counts[state])
 
 
 def _attention(

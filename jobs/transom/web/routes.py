@@ -21,6 +21,7 @@ from transom.views import csv, quality, results
 from transom.views.finding import finding_of
 from transom.views.findings import ANSWERS, STATES, FindingFilter, findings_of, table_of
 from transom.views.hour import hour_detail
+from transom.views.hour_inputs import events_text, files_text
 from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
 from transom.views.stream_hours import StreamHours
@@ -29,7 +30,7 @@ from transom.web.open_streams import OpenStreams
 from transom.web.parameters import LONGEST, MAX_PAGE, End, PageNumber, Start, interval, key_in, one_of, rules
 from transom.web.parameters import hour as parse_hour
 from transom.web.render import ASSETS, KEPT, asset, links_of, page
-from transom.web.summary import summary_of
+from transom.web.summary import legend, summary_of
 
 CHUNK = 500
 """The number of lines of a file that are sent at once."""
@@ -163,7 +164,8 @@ def common_routes(
     def all_streams(request: Request, who: Annotated[Any, Depends(user)]) -> Response:
         """Show the streams that the user may read."""
         names = sorted(readable(who, streams.names()))
-        return page(request, "streams.html", summaries=[summary_of(streams, name) for name in names])
+        summaries = [summary_of(streams, name) for name in names]
+        return page(request, "streams.html", summaries=summaries, legend=legend(summaries))
 
     @router.get("/static/{name}")
     def static(name: str) -> Response:
@@ -270,7 +272,10 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
         freshness = opened.freshness(opened.snapshot())
         detail = hour_detail(opened.stream, visit.file, lake(), opened.ledger, freshness, interval.start)
         is_known = {stage.state for stage in detail.stages} != {"none"}
-        return visit.page("hour.html", 200 if is_known else 404, interval=interval, detail=detail)
+        facts = {"events": events_text(opened, interval.start), "files": files_text(opened, interval.start)}
+        return visit.page(
+            "hour.html", 200 if is_known else 404, interval=interval, detail=detail, facts=facts
+        )
 
 
 def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:

@@ -177,17 +177,19 @@ def test_each_check_has_its_hours_and_its_values_over_time(lake: ViewedLake) -> 
     ]
 
 
-def test_failed_checks_are_red_and_passed_ones_green(lake: ViewedLake) -> None:
+def test_failed_checks_are_red_with_an_outline_and_passed_ones_grey(lake: ViewedLake) -> None:
     record(lake)
     part = section(lake, "outcomes")
     assert part.chart is not None
     bars = Counter(bar["state"] for bar in part.chart["layer"][0]["data"]["values"])
-    drawn = Counter(re.findall(r'<path[^>]*fill="var\(--(good|odd|bad)\)"', svg(part.chart)))
+    wide = svg(part.chart).partition("</svg>")[0]
+    drawn = Counter(re.findall(r'<path[^>]*fill="var\(--(gap|odd|bad)\)"', wide))
     # The legend has one more of each.
     assert drawn == {
-        colour: bars[state] + 1
-        for colour, state in (("good", "passed"), ("odd", "accepted"), ("bad", "failed"))
+        colour: bars[state] + 1 for colour, state in (("gap", "passed"), ("odd", "accepted"), ("bad", "failed"))
     }
+    outlined = re.findall(r'<path[^>]*fill="var\(--(\w+)\)"[^>]*stroke="currentColor"', wide)
+    assert outlined == ["bad"] * bars["failed"]
 
 
 def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:

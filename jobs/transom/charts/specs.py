@@ -4,18 +4,17 @@ Times are in UTC. Colours are variables of the page's style sheet, so one chart 
 The fields of the data have fixed names: no text from a log is a part of a specification, except as a value.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from transom.core.intervals import micros
+from transom.core.intervals import Interval, micros
 from transom.core.terminal import escape_control_chars
 
 WIDTH, PANEL_HEIGHT, ROW_HEIGHT = 720, 110, 18
-MAX_LABEL = 40
-"""The maximum number of characters of a label."""
+MAX_LABEL, TAIL = 56, 18
+"""The maximum number of characters of a label, and how many of them are from the end of a longer text."""
 _TIME: Mapping[str, Any] = {
     "type": "temporal",
     "scale": {"type": "utc"},
@@ -29,11 +28,10 @@ T = TypeVar("T")
 
 
 def label(text: str) -> str:
-    """Return a text as a label: printable characters, and a hash where it is cut, so that labels differ."""
-    shown = escape_control_chars(text[: MAX_LABEL + 1])
-    if len(shown) <= MAX_LABEL:
-        return shown
-    return f"{shown[: MAX_LABEL - 8]}... {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:4]}"
+    """Return a text as a label: printable characters, without its middle if it is too long."""
+    if len(text) > MAX_LABEL:
+        text = f"{text[: MAX_LABEL - TAIL - 3]}...{text[-TAIL:]}"
+    return escape_control_chars(text)
 
 
 def labels(texts: Mapping[T, str]) -> dict[T, str]:
@@ -98,7 +96,8 @@ def spans(
         rows: `label`, `start`, `end`, `state`.
         states: the states, in the order of their colours.
         points: `label`, `time`, `step`.
-        colours: the colour of each state. Default: the colours of all charts, in their order.
+        colours: the colours of the states; bars of the last one have an outline, too. Default: those of any
+            series.
     """
     rows, points = [*rows], [*points]
     scale = {"domain": [*states], **({"range": [*colours]} if colours else {})}
@@ -113,6 +112,10 @@ def spans(
             "color": colour,
         },
     }
+    if colours:
+        # Not by colour alone.
+        is_last = {"test": f"datum.state === '{states[-1]}'", "value": "currentColor"}
+        bars["encoding"]["stroke"] = {"condition": is_last, "value": None}
     steps: Spec = {
         "data": {"values": points},
         "mark": {"type": "point", "filled": True, "size": 40, "color": "currentColor", "opacity": 1},
@@ -132,9 +135,10 @@ def slots(rows: Iterable[Row], states: Sequence[str]) -> Spec:
         rows: `label`, `start`, `end`, `state`.
         states: the states, in the order of their colours.
     """
-    spec = spans(rows, states, colours=["var(--c1)", "var(--line)", "var(--unknown)"])
+    spec = spans(rows, states, colours=("var(--c1)", "var(--page)", "var(--gap)"))
     (bars,) = spec["layer"]
-    bars["mark"] = {"type": "bar", "height": {"band": 0.8}, "stroke": "var(--page)", "strokeWidth": 1}
+    bars["mark"] = {"type": "bar", "height": {"band": 0.8}, "strokeWidth": 1}
+    bars["encoding"]["stroke"] = {"value": "var(--soft)"}
     return spec
 
 
@@ -164,22 +168,59 @@ def bounds(rows: Iterable[Row]) -> Spec:
     }
 
 
-def stacked_bars(rows: Iterable[Row]) -> Spec:
+def stacked_bars(
+    rows: Iterable[Row], interval: Interval, empty: Iterable[Row] = (), colours: Sequence[str] = ()
+) -> Spec:
     """Return bars over time, of the values of every series.
 
     Args:
         rows: `start`, `end`, `value`, `series`.
+        interval: the hours of the axis, also those without bars.
+        empty: `start`, `end` of a mark at zero, for hours whose value is 0.
+        colours: the colours of the series, by their first rows. Default: those of any series.
     """
+    rows, empty = [*rows], [*empty]
+    time = {**_TIME, "scale": {"type": "utc", "domain": [millis(interval.start), millis(interval.end)]}}
+    scale = {"scale": {"range": [*colours]}} if colours else {}
+    bars: Spec = {
+        "data": {"values": rows},
+        "mark": {"type": "bar", "minBandSize": 2},
+        "encoding": {
+            "x": {"field": "start", **time},
+            "x2": {"field": "end"},
+            "y": {
+                "field": "value", "type": "quantitative", "title": None, "stack": "zero",
+                "axis": {"tickMinStep": 1},
+            },
+            "color": {"field": "series", "type": "nominal", "sort": None, "title": None, **scale},
+        },
+    }  # fmt: skip
+    zeros: Spec = {
+        "data": {"values": empty},
+        "mark": {"type": "rule", "strokeWidth": 4, "color": "var(--soft)"},
+        "encoding": {"x": {"field": "start", **time}, "x2": {"field": "end"}, "y": {"datum": 0}},
+    }
+    return {"width": WIDTH, "height": PANEL_HEIGHT, "layer": [bars, zeros] if empty else [bars]}
+
+
+def segments(rows: Iterable[Row]) -> Spec:
+    """Return horizontal lines from a start to an end at a height that is a share of 1.
+
+    Args:
+        rows: `start`, `end`, `value`, `series`.
+    """
+    value = {"type": "quantitative", "title": None, "axis": {"format": ".2~p"}, "scale": {"zero": True}}
+    series = {"field": "series", "type": "nominal", "sort": None, "title": None}
     return {
         "data": {"values": [*rows]},
         "width": WIDTH,
         "height": PANEL_HEIGHT,
-        "mark": {"type": "bar"},
+        "mark": {"type": "rule", "strokeWidth": 4},
         "encoding": {
             "x": {"field": "start", **_TIME},
             "x2": {"field": "end"},
-            "y": {"field": "value", "type": "quantitative", "title": None, "stack": "zero"},
-            "color": {"field": "series", "type": "nominal", "title": None},
+            "y": {"field": "value", **value},
+            "color": series,
         },
     }
 

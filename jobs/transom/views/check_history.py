@@ -19,8 +19,8 @@ from transom.storage.tables import instant, literal
 
 OUTCOMES = ("passed", "accepted", "failed")
 """The outcomes of a check, the worst last."""
-COLOURS = ("var(--good)", "var(--odd)", "var(--bad)")
-"""The colours of the outcomes: green, amber and red, as on the page of hours."""
+COLOURS = ("var(--gap)", "var(--odd)", "var(--bad)")
+"""The colours of the outcomes: grey, amber and red, which differ for colour-blind readers, too."""
 BARS, LINES, POINTS = 40, 6, 750
 """The maximum number of checks in each of the two charts, and of hours of a line."""
 HOURS = 7 * 24

@@ -1,14 +1,14 @@
 """The quality of a stream: checks, lines that are quarantined or rejected, and work next to its bound."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
-from transom.charts.specs import label, millis, panels, stacked_bars
+from transom.charts.specs import labels, millis, segments, stacked_bars
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState, TableKey
 from transom.core.terminal import counted
@@ -21,8 +21,6 @@ from transom.views.events import CUT
 
 SAMPLES = 3
 """The number of rejected lines that are shown of each reason."""
-WORK = ("work", "bound")
-"""The lines of the chart of work."""
 UNPUBLISHED = ("quarantined", "blocked")
 """The states of hours whose rows are not published."""
 BARS = 750
@@ -88,7 +86,7 @@ def _failed(selection: Selection) -> Section:
         DataTable.of(columns, page, total, 1 + skipped, lambda: map(cells, islice(counting(), MAX_READ)))
         if total
         else None,
-        stacked_bars(_by_day(bars, selection.interval)) if bars else None,
+        stacked_bars(_by_day(bars, selection.interval), selection.interval) if bars else None,
         "checks",
     )
 
@@ -119,16 +117,22 @@ def _rejected(selection: Selection) -> Section:
     )
     note = "Every line of the files of published hours became an event."
     if total:
+        events = sum(
+            state.rows
+            for hour in selection.hours(SOURCE_STAGE, EVENTS, EVENTS)
+            if (state := selection.snapshot.get(PartitionKey(SOURCE_STAGE, EVENTS, EVENTS, hour)))
+        )
         note = (
-            f"{counted(total, 'line')} of the files of published hours became no event; the last {SAMPLES} "
-            f"of each reason are listed.{more}"
+            f"{counted(total, 'line')} of the files of published hours became no event, next to "
+            f"{counted(events, 'event')}: {total / (total + events):.2g} of all; the last {SAMPLES} of each "
+            f"reason are listed.{more}"
         )
     return Section(
         "Rejected lines",
         # The lines of a quarantined hour are in no table.
         f"{note} {selection.coverage(SOURCE_STAGE, EVENTS, ['rejected'])}",
         DataTable.of(columns, samples) if samples else None,
-        stacked_bars(_by_day(bars, selection.interval)) if total else None,
+        stacked_bars(_by_day(bars, selection.interval), selection.interval) if total else None,
         "rejected",
     )
 
@@ -195,27 +199,27 @@ def _work(selection: Selection) -> Section:
             )
     skipped = (selection.page - 1) * MAX_ROWS
     cells = [tuple(row[column] for column in columns) for row in work]
-    drawn = sorted(work[:BARS], key=lambda row: row["from"])
-    points = [
+    drawn = [
         {
-            "time": millis(row["from"]),
-            "value": row[name],
-            "series": name,
-            "panel": f"{row['stage']}: {row['counter']}",
+            "start": millis(row["from"]),
+            "end": millis(row["to"]),
+            "value": row["share"],
+            "series": f"{row['stage']}: {row['counter']}",
         }
-        for name in WORK
-        for row in drawn
+        for row in work[:BARS]
+        if row["share"] is not None
     ]
     return Section(
         "Work and its bound",
         f"{counted(len(work), 'count')} of the work of runs over these hours, the last first, next to the "
-        f"greatest one that theory allows; at most {BARS} are drawn. Exact."
+        "greatest one that theory allows. A line is a run, from its first hour to its last, at its share of "
+        f"the bound; at most {BARS} are drawn. Exact."
         if work
         else "No run over these hours has work with a bound.",
         DataTable.of(columns, cells[skipped:], len(cells), 1 + skipped, lambda: iter(cells[:MAX_READ]))
         if work
         else None,
-        panels(points, WORK) if work else None,
+        segments(drawn) if drawn else None,
         "work",
     )
 
@@ -233,7 +237,7 @@ def _lines(selection: Selection) -> Section:
     )
     quarantined = {row["hour"]: row for row in files}
     required = selection.snapshot.required_hours
-    bars, rows = Counter[tuple[datetime, str]](), list[Cells]()
+    bars, rows, without = Counter[tuple[datetime, str]](), list[Cells](), list[datetime]()
     for hour in sorted(
         {*quarantined, *(hour for hour in required if hour in selection.interval)}, reverse=True
     ):
@@ -245,6 +249,7 @@ def _lines(selection: Selection) -> Section:
         bars[hour, "lines of quarantined files"] = of["lines"] or 0
         reason = of["reason"] or (state.reason if state else None)
         shown = (events, None) if is_published else (0, events)
+        without += [hour] if is_published and not events else []
         rows.append((hour, status, *shown, of["files"], of["lines"], reason))
     rows.sort(key=lambda row: row[1] == "published" and not row[4])
     columns = (
@@ -261,12 +266,25 @@ def _lines(selection: Selection) -> Section:
     return Section(
         "Published and quarantined lines",
         f"{counted(total - lines, 'published event')} next to {counted(lines, 'line')} of quarantined files; "
-        "hours with quarantined ones first. Where an hour is not published, earlier_events are those of an "
+        f"hours with quarantined ones first. {_without(without)}Where an hour is not published, earlier_events are those of an "
         "earlier run that stay in the table; no page shows them. Exact.",
         DataTable.of(columns, rows[skipped:], len(rows), 1 + skipped, lambda: iter(rows)) if rows else None,
-        stacked_bars(_by_day(+bars, selection.interval)) if total else None,
+        stacked_bars(
+            _by_day(+bars, selection.interval),
+            selection.interval,
+            ({"start": millis(hour), "end": millis(hour + HOUR)} for hour in without),
+            ("var(--c1)", "var(--bad)") if total > lines else ("var(--bad)",),
+        )
+        if total
+        else None,
         "lines",
     )
+
+
+def _without(hours: Sequence[datetime]) -> str:
+    if not hours:
+        return ""
+    return f"{counted(len(hours), 'published hour')} without events, with a grey mark at zero. "
 
 
 def _unpublished(selection: Selection) -> Section:
@@ -300,5 +318,6 @@ def _by_day(bars: Mapping[tuple[datetime, str], int], interval: Interval) -> Ite
     sums = Counter[tuple[datetime, str]]()
     for (hour, series), count in bars.items():
         sums[hour if length == HOUR else hour.replace(hour=0), series] += count
+    named = labels({series: series for _, series in sums})
     for (start, series), value in sums.items():
-        yield {"start": millis(start), "end": millis(start + length), "value": value, "series": label(series)}
+        yield {"start": millis(start), "end": millis(start + length), "value": value, "series": named[series]}

@@ -12,6 +12,7 @@ import vl_convert
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
+from transom.charts.phone import for_phone
 from transom.charts.section import MAX_TEXT
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
@@ -21,16 +22,21 @@ from transom.views.events import CUT
 
 MAX_NOTE = 2_000
 """The maximum number of characters of a note of this package, which may have the text of an error."""
+FONT_SIZE = 12.5
+"""The size for which charts have room. `style.css` draws texts smaller: the font of a reader may be wider than
+the one with which they are measured."""
 _AXIS = {
     "labelColor": "currentColor", "titleColor": "currentColor", "gridColor": "var(--line)",
-    "domainColor": "var(--line)", "tickColor": "var(--line)", "labelLimit": 260, "labelOverlap": True,
+    "domainColor": "var(--line)", "tickColor": "var(--line)", "labelLimit": 380, "labelOverlap": True,
+    "labelFontSize": FONT_SIZE,
 }  # fmt: skip
 _LEGEND = {
     "columns": 4,
     "labelColor": "currentColor",
     "titleColor": "currentColor",
     "orient": "top",
-    "labelLimit": 160,
+    "labelLimit": 190,
+    "labelFontSize": FONT_SIZE,
 }
 CONFIG: Mapping[str, Any] = {
     # The heading and the table describe the chart.
@@ -41,11 +47,16 @@ CONFIG: Mapping[str, Any] = {
     "view": {"stroke": None},
     "axis": _AXIS,
     "legend": _LEGEND,
-    "header": {"labelColor": "currentColor", "labelAnchor": "start", "labelOrient": "top", "labelPadding": 4},
+    "header": {"labelColor": "currentColor", "labelAnchor": "start", "labelOrient": "top", "labelPadding": 4, "labelFontSize": FONT_SIZE},
+    "text": {"fontSize": FONT_SIZE},
     "range": {"category": [f"var(--c{number})" for number in range(1, 9)]},
     "facet": {"spacing": 14},
 }
 """The appearance of all charts; colours are variables of `style.css`."""
+PHONE_CONFIG = {
+    **CONFIG, "padding": 4, "legend": {**_LEGEND, "columns": 2, "labelLimit": 140}
+}  # fmt: skip
+"""The appearance of charts on narrow screens."""
 
 
 def render(template: str, **values: object) -> str:
@@ -73,12 +84,21 @@ def environment(*packages: str) -> Environment:
 
 
 def svg(spec: Mapping[str, Any]) -> Markup:
-    """Return a chart as SVG for a part of a page; if it cannot be drawn, a sentence instead."""
+    """Return a chart as SVG for a part of a page; if it cannot be drawn, a sentence instead.
+
+    There are two: `style.css` shows the one for a wide screen or the one for a narrow screen.
+    """
     try:
-        return Markup(_svg(json.dumps(_finite({**spec, "config": CONFIG}), allow_nan=False)))
+        wide = _drawn(spec, CONFIG, "wide")
+        return Markup(wide + _drawn(for_phone(spec), PHONE_CONFIG, "narrow"))
     except ValueError:
         # One chart must not take the page.
         return Markup('<p class="note">The chart cannot be drawn; the table has its values.</p>')
+
+
+def _drawn(spec: Mapping[str, Any], config: Mapping[str, Any], name: str) -> str:
+    drawn = _svg(json.dumps(_finite({**spec, "config": config}), allow_nan=False))
+    return drawn.replace('class="marks"', f'class="marks {name}"', 1)
 
 
 def _finite(value: Any) -> Any:
@@ -116,7 +136,7 @@ def style() -> Markup:
     return Markup(files(__package__).joinpath("templates/style.css").read_text())
 
 
-@lru_cache(32)
+@lru_cache(64)
 def _svg(spec: str) -> str:
     # A page that is open all day is rendered often, and its charts seldom change.
     return vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])

@@ -1,0 +1,80 @@
+"""Charts for narrow screens: as wide as a phone, with the labels of bars above them instead of beside them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from transom.charts.specs import ROW_HEIGHT, WIDTH, Spec
+
+PHONE_WIDTH, AXIS_WIDTH = 334, 52
+"""The width of a chart, and how much of it an axis with numbers takes, in pixels."""
+LABEL_HEIGHT = 16
+"""The height of a label above its bar, in pixels."""
+_TIMES = "[utcFormat(datum.value, '%Y-%m-%d'), utcFormat(datum.value, '%H:%M')]"
+"""The text of a time in two lines, as an expression of Vega."""
+
+
+def for_phone(spec: Mapping[str, Any]) -> Spec:
+    """Return a specification of `transom.charts.specs` for a narrow screen."""
+    height = spec.get("spec", spec).get("height")
+    if not isinstance(height, Mapping) or "for" not in height:
+        return _narrow(spec, None)
+    series = {row["series"] for row in spec["data"]["values"]}
+    return _narrow(spec, height["step"] * max(1, len(series)))
+
+
+def _narrow(spec: Mapping[str, Any], group: float | None) -> Spec:
+    """Return a part of a specification for a narrow screen.
+
+    Args:
+        spec: the part.
+        group: the height of the bars of a label, in pixels; None if a label has one bar.
+    """
+    changed: Spec = {}
+    for name, value in spec.items():
+        match name:
+            case "width" if value == WIDTH:
+                changed[name] = PHONE_WIDTH if _has_labels(spec) else PHONE_WIDTH - AXIS_WIDTH
+            case "height" if isinstance(value, Mapping) and "for" not in value:
+                changed[name] = {"step": ROW_HEIGHT + LABEL_HEIGHT}
+            case "mark" if _has_labels(spec) and group is None:
+                changed[name] = _below_its_label(value)
+            case "encoding":
+                changed[name] = {channel: _channel(channel, field, group) for channel, field in value.items()}
+            case "layer":
+                changed[name] = [_narrow(layer, group) for layer in value]
+            case "spec":
+                changed[name] = _narrow(value, group)
+            case _:
+                changed[name] = value
+    return changed
+
+
+def _has_labels(spec: Mapping[str, Any]) -> bool:
+    """Return whether the rows of a part, or of its layers, have labels."""
+    parts = [spec, *spec.get("layer", ())]
+    return any(part.get("encoding", {}).get("y", {}).get("field") == "label" for part in parts)
+
+
+def _below_its_label(mark: Mapping[str, Any]) -> Spec:
+    height = mark.get("height")
+    pixels = {"height": height["band"] * ROW_HEIGHT} if isinstance(height, Mapping) else {}
+    bar = {"height": 0.6 * ROW_HEIGHT} if mark["type"] == "tick" else {}
+    return {**mark, **pixels, **bar, "yOffset": LABEL_HEIGHT / 2}
+
+
+def _channel(channel: str, encoding: Mapping[str, Any], group: float | None) -> Mapping[str, Any]:
+    """Return the encoding of a channel; `group` as of `_narrow`."""
+    if channel == "x" and encoding.get("type") == "temporal":
+        return {**encoding, "axis": {"labelExpr": _TIMES, "tickCount": 4, "labelSeparation": 10}}
+    if channel == "x" and encoding.get("type") == "quantitative":
+        return {**encoding, "axis": {"tickCount": 4}}
+    if channel != "y" or encoding.get("field") != "label":
+        return encoding
+    axis = {
+        "labelAlign": "left", "labelLimit": PHONE_WIDTH, "labelPadding": 0, "labelOverlap": False,
+        "labelOffset": -((group or 0) + LABEL_HEIGHT) / 2, "ticks": False, "domain": False, "zindex": 1,
+    }  # fmt: skip
+    if group is None:
+        return {**encoding, "axis": axis}
+    padding = LABEL_HEIGHT / (group + LABEL_HEIGHT)
+    return {**encoding, "axis": axis, "scale": {"paddingInner": padding, "paddingOuter": padding}}

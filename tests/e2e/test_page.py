@@ -180,7 +180,7 @@ def test_hours_are_run_by_the_form_and_seen(visitor: Visitor, folder: Path) -> N
     assert "success" in run_by_the_form(visitor, FIRST, END)
     visitor.frame().get_by_role("link", name="Show the result").click()
     # The page is loaded again: the form has not run anything yet.
-    visitor.frame().get_by_text("Needs the permission").wait_for()
+    visitor.frame().locator("form.run [role=status]:empty").wait_for(state="attached")
     assert f"Hour {format_hour(JUNK)}" in visitor.frame().locator("main").inner_text()
     assert "quarantined" not in visitor.frame().locator("main").inner_text()
     visitor.frame().get_by_role("link", name="DAG in Airflow").click()

@@ -2,13 +2,30 @@
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between, sections_of, window
+from transom.charts.phone import LABEL_HEIGHT
 from transom.charts.section import Section, thin
-from transom.charts.specs import labels, panels
+from transom.charts.specs import (
+    MAX_LABEL,
+    ROW_HEIGHT,
+    Spec,
+    bounds,
+    grouped_bars,
+    label,
+    labels,
+    millis,
+    panels,
+    segments,
+    slots,
+    spans,
+    stacked_bars,
+)
+from transom.core.terminal import escape_control_chars
 from transom.engine import selection
 from transom.features.aggregates import view as aggregates
 from transom.views.open_stream import OpenStream
@@ -114,3 +131,53 @@ def test_frames_and_episodes_of_one_second_have_their_own_bars(lake: ViewedLake)
         layers = [part.chart, *part.chart.get("layer", ())]
         rows = [row for layer in layers if "data" in layer for row in layer["data"]["values"]]
         assert {row["label"] for row in rows} == {"2015-05-17 01:00:00 a", "2015-05-17 01:00:00 a (2)"}
+
+
+@pytest.mark.parametrize("text", ["/a" * 20, "x" * 200, "\x1b[31m" * 9])
+def test_label_of_a_long_text_has_its_beginning_and_its_end_without_a_hash(text: str) -> None:
+    shown = label(text)
+    if len(text) <= MAX_LABEL:
+        assert shown == escape_control_chars(text)
+    else:
+        assert shown == f"{text[:35]}...{text[-18:]}"
+
+
+def charts() -> dict[str, Spec]:
+    """Return a chart of each kind, with long labels and many series."""
+    names = [f"/a/long/path/of/a/page/{n:030}.html" for n in range(6)]
+    series = [f"{n} days every {n} hours*" for n in range(6)]
+    times = [
+        {"label": name, "start": millis(at(n)), "end": millis(at(n + 2)), "time": millis(at(n)), "step": "s", "state": "b",
+         "value": 230_240 * n, "series": series[n], "panel": f"panel {n % 2}", "low": n, "high": 2 * n,
+         "estimate": n, "text": "text", "is_whole": True}
+        for n, name in enumerate(names)
+    ]  # fmt: skip
+    return {
+        "panels": panels(times, series),
+        "spans": spans(times, ["a", "b"], times, ["var(--gap)", "var(--bad)"]),
+        "slots": slots(times, ["a", "b", "c"]),
+        "bounds": bounds(times),
+        "stacked": stacked_bars(times, between(0, 9), times),
+        "segments": segments(time | {"value": time["low"] / 7} for time in times),
+        "grouped": grouped_bars(times),
+    }
+
+
+@pytest.mark.parametrize("kind", charts())
+def test_chart_for_a_phone_fits_its_screen(kind: str) -> None:
+    wide, narrow = re.findall(r'class="marks (\w+)" width="([\d.]+)"', svg(charts()[kind]))
+    assert (wide[0], narrow[0]) == ("wide", "narrow")
+    assert float(narrow[1]) <= 366 < float(wide[1])
+
+
+@pytest.mark.parametrize("kind", ["spans", "slots", "bounds"])
+def test_labels_of_a_phone_are_above_their_bars(kind: str) -> None:
+    _, narrow = svg(charts()[kind]).split("</svg>")[:2]
+    texts = re.findall(
+        r'<text text-anchor="(\w+)" transform="translate\(([-\d.]+),([-\d.]+)\)"[^>]*>/a/', narrow
+    )
+    assert len(texts) == 6
+    assert {anchor for anchor, *_ in texts} == {"start"}
+    assert all(0 <= float(x) <= 1 for _, x, _ in texts)
+    heights = [float(y) for *_, y in texts]
+    assert [round(lower - upper) for upper, lower in pairwise(heights)] == [ROW_HEIGHT + LABEL_HEIGHT] * 5

@@ -34,7 +34,7 @@ def column(part: Section, name: str) -> list[object]:
 def heights(part: Section) -> dict[str, int]:
     assert part.chart is not None
     sums: dict[str, int] = {}
-    for row in part.chart["data"]["values"]:
+    for row in part.chart["layer"][0]["data"]["values"]:
         sums[row["series"]] = sums.get(row["series"], 0) + row["value"]
     return sums
 
@@ -186,7 +186,8 @@ def test_failed_checks_are_red_with_an_outline_and_passed_ones_grey(lake: Viewed
     drawn = Counter(re.findall(r'<path[^>]*fill="var\(--(gap|odd|bad)\)"', wide))
     # The legend has one more of each.
     assert drawn == {
-        colour: bars[state] + 1 for colour, state in (("gap", "passed"), ("odd", "accepted"), ("bad", "failed"))
+        colour: bars[state] + 1
+        for colour, state in (("gap", "passed"), ("odd", "accepted"), ("bad", "failed"))
     }
     outlined = re.findall(r'<path[^>]*fill="var\(--(\w+)\)"[^>]*stroke="currentColor"', wide)
     assert outlined == ["bad"] * bars["failed"]
@@ -213,10 +214,22 @@ def test_observed_values_are_next_to_their_limits(lake: ViewedLake) -> None:
     assert points == {
         (name, series, millis(at(hour))): value
         for name, values in HISTORY.items()
+        if name != "same"
         for hour, (observed, *_) in enumerate(values)
         for series, value in zip(("observed", "at least", "at most"), (observed, *limits[name]), strict=True)
         if value is not None
     }
+    assert "1 check passed each time with the same value: no line is drawn. " in part.note
+
+
+def test_checks_that_all_passed_with_one_value_have_no_lines_unless_selected(lake: ViewedLake) -> None:
+    results = [CheckResult(partition_of("events", at(n)), "same", "error", 2.0, "2", True) for n in range(3)]
+    lake.ledger.record_checks("ingest", results, "a")
+    part = section(lake, "observed")
+    assert (part.chart, column(part, "observed")) == (None, [2.0] * 3)
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), 1, "same")
+    (part,) = (part for part in parts if part.subject == "observed")
+    assert part.chart is not None
 
 
 def test_observed_values_of_one_check(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,6 +323,28 @@ def test_lines_of_quarantined_files_are_next_to_published_events(lake: ViewedLak
     ]
     assert heights(part) == {"published events": 110, "lines of quarantined files": 24}
     assert part.note.startswith("110 published events next to 24 lines of quarantined files")
+    assert "without events" not in part.note
+
+
+def test_published_hours_without_events_have_a_mark_at_zero(lake: ViewedLake) -> None:
+    lake.publish([1, 2], rows=0)
+    part = section(lake, "lines")
+    assert part.chart is not None
+    bars, zeros = part.chart["layer"]
+    assert [row["start"] for row in zeros["data"]["values"]] == [millis(at(2)), millis(at(1))]
+    assert {row["start"] for row in bars["data"]["values"]} == {millis(at(n)) for n in (0, 3, 4, 5)}
+    assert "2 published hours without events, with a grey mark at zero." in part.note
+
+
+def test_rejected_lines_are_on_the_axis_of_the_whole_interval_with_their_share(lake: ViewedLake) -> None:
+    lake.add("rejected", [{"source_id": "s", "raw": "r", "reason": "odd", "hour": at(1), "source_line": 1}])
+    part = section(lake, "rejected")
+    assert part.chart is not None
+    axis = part.chart["layer"][0]["encoding"]["x"]["scale"]
+    assert axis["domain"] == [millis(at(0)), millis(at(6))]
+    assert (
+        "1 line of the files of published hours became no event, next to 60 events: 1.6 % of all" in part.note
+    )
 
 
 def test_unpublished_hours_of_later_stages_are_next_to_published_ones(lake: ViewedLake) -> None:
@@ -349,12 +384,11 @@ def test_work_is_with_its_bound(lake: ViewedLake) -> None:
         (at(0), "patterns", "records_shown", 10, 40, 0.25),
     ]
     assert part.chart is not None
-    values = {(row["series"], row["time"]): row["value"] for row in part.chart["data"]["values"]}
-    assert values == {
-        (name, millis(at(number))): value
-        for number, work in enumerate((10, 30))
-        for name, value in (("work", work), ("bound", 40))
-    }
+    lines = [(row["series"], row["start"], row["end"], row["value"]) for row in part.chart["data"]["values"]]
+    assert lines == [
+        ("patterns: records shown to detectors", millis(at(1)), millis(at(2)), 0.75),
+        ("patterns: records shown to detectors", millis(at(0)), millis(at(1)), 0.25),
+    ]
 
 
 @pytest.mark.parametrize(

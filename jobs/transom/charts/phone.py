@@ -9,17 +9,25 @@ PHONE_WIDTH, AXIS_WIDTH = 334, 52
 """The width of a chart, and how much of it an axis with numbers takes, in pixels."""
 LABEL_HEIGHT = 16
 """The height of a label above its bar, in pixels."""
+MIN_BAR = 8
+"""The smallest height of a bar of a group, in pixels."""
+MAX_OF_TWO = 22
+"""The number of characters up to which two entries of a legend are next to each other."""
 _TIMES = "[utcFormat(datum.value, '%Y-%m-%d'), utcFormat(datum.value, '%H:%M')]"
 """The text of a time in two lines, as an expression of Vega."""
 
 
 def for_phone(spec: Mapping[str, Any]) -> Spec:
     """Return a specification of `transom.charts.specs` for a narrow screen."""
+    rows = [row for part in [spec, *spec.get("layer", ())] for row in part.get("data", {}).get("values", ())]
+    texts = {str(row.get(name) or "") for name in ("series", "state") for row in rows}
     height = spec.get("spec", spec).get("height")
-    if not isinstance(height, Mapping) or "for" not in height:
-        return _narrow(spec, None)
-    series = {row["series"] for row in spec["data"]["values"]}
-    return _narrow(spec, height["step"] * max(1, len(series)))
+    is_grouped = isinstance(height, Mapping) and "for" in height
+    group = max(height["step"], len({row["series"] for row in rows}) * MIN_BAR) if is_grouped else None
+    narrow = _narrow(spec, group)
+    if max(map(len, texts), default=0) > MAX_OF_TWO:
+        narrow["config"] = {"legend": {"columns": 1}}
+    return narrow
 
 
 def _narrow(spec: Mapping[str, Any], group: float | None) -> Spec:
@@ -34,8 +42,8 @@ def _narrow(spec: Mapping[str, Any], group: float | None) -> Spec:
         match name:
             case "width" if value == WIDTH:
                 changed[name] = PHONE_WIDTH if _has_labels(spec) else PHONE_WIDTH - AXIS_WIDTH
-            case "height" if isinstance(value, Mapping) and "for" not in value:
-                changed[name] = {"step": ROW_HEIGHT + LABEL_HEIGHT}
+            case "height" if isinstance(value, Mapping):
+                changed[name] = {**value, "step": (group or ROW_HEIGHT) + LABEL_HEIGHT}
             case "mark" if _has_labels(spec) and group is None:
                 changed[name] = _below_its_label(value)
             case "encoding":

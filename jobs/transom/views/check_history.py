@@ -85,7 +85,14 @@ def sections(selection: Selection, check: str | None = None) -> list[Section]:
     histories = _histories(selection, check)
     order = sorted(histories, key=lambda of: (_rank(histories[of]), *map(str, of)))
     shown = order if check else order[:LINES]
-    return [_outcomes(selection, histories, order), _values(selection, shown, len(order))]
+    drawn = [of for of in shown if check or not _is_flat(histories[of])][:LINES]
+    flat = 0 if check else sum(map(_is_flat, histories.values()))
+    return [_outcomes(selection, histories, order), _values(selection, shown, drawn, len(order), flat)]
+
+
+def _is_flat(history: _History) -> bool:
+    """Return whether a check passed each time with the same value: a line of it shows nothing."""
+    return history.hours.keys() <= {OUTCOMES[0]} and history.least == history.greatest
 
 
 def _rank(history: _History) -> tuple[int, int, bool]:
@@ -177,8 +184,18 @@ def _bars(outcomes: Mapping[datetime, str], length: timedelta, text: str) -> Ite
             first = place
 
 
-def _values(selection: Selection, checks: list[CheckOf], known: int) -> Section:
-    """Return the observed values of some of the known checks next to their limits, as lines and results."""
+def _values(
+    selection: Selection, checks: list[CheckOf], drawn: list[CheckOf], known: int, flat: int
+) -> Section:
+    """Return the observed values of some of the known checks next to their limits, as lines and results.
+
+    Args:
+        selection: the hours and the page.
+        checks: the checks of the table.
+        drawn: those of the chart.
+        known: the number of all checks.
+        flat: how many of them passed each time with the same value.
+    """
     columns = (
         "hour",
         *OF_CHECK,
@@ -209,7 +226,6 @@ def _values(selection: Selection, checks: list[CheckOf], known: int) -> Section:
 
     skipped, total = (selection.page - 1) * MAX_ROWS, 0
     page, hours = list[Row](), dict[CheckOf, dict[datetime, Row]]()
-    drawn = checks[:LINES]
     for row in results() if checks else ():
         page += [row] if skipped <= total < skipped + MAX_ROWS else []
         total += 1
@@ -222,6 +238,9 @@ def _values(selection: Selection, checks: list[CheckOf], known: int) -> Section:
     points = [point for of in drawn if of in hours for point in _points(str(of), hours[of])]
     some = f"{len(checks)} of " if len(checks) < known else ""
     few = f"The chart has {len(drawn)} of them. " if len(drawn) < len(checks) else ""
+    few += (
+        f"{counted(flat, 'check')} passed each time with the same value: no line is drawn. " if flat else ""
+    )
     return Section(
         "Observed values",
         f"{counted(total, 'result')} of {some}{counted(known, 'check')}, the last first, each with the "

@@ -124,7 +124,7 @@ def _rejected(selection: Selection) -> Section:
         )
         note = (
             f"{counted(total, 'line')} of the files of published hours became no event, next to "
-            f"{counted(events, 'event')}: {total / (total + events):.2g} of all; the last {SAMPLES} of each "
+            f"{counted(events, 'event')}: {100 * total / (total + events):.2g} % of all; the last {SAMPLES} of each "
             f"reason are listed.{more}"
         )
     return Section(
@@ -199,12 +199,17 @@ def _work(selection: Selection) -> Section:
             )
     skipped = (selection.page - 1) * MAX_ROWS
     cells = [tuple(row[column] for column in columns) for row in work]
+    texts = {
+        (feature.name, counter): several
+        for feature in selection.stream.features
+        for counter, (_, several) in feature.counters.items()
+    }
     drawn = [
         {
             "start": millis(row["from"]),
             "end": millis(row["to"]),
             "value": row["share"],
-            "series": f"{row['stage']}: {row['counter']}",
+            "series": f"{row['stage']}: {texts.get((row['stage'], row['counter']), row['counter'])}",
         }
         for row in work[:BARS]
         if row["share"] is not None

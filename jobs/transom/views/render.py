@@ -47,14 +47,20 @@ CONFIG: Mapping[str, Any] = {
     "view": {"stroke": None},
     "axis": _AXIS,
     "legend": _LEGEND,
-    "header": {"labelColor": "currentColor", "labelAnchor": "start", "labelOrient": "top", "labelPadding": 4, "labelFontSize": FONT_SIZE},
+    "header": {
+        "labelColor": "currentColor",
+        "labelAnchor": "start",
+        "labelOrient": "top",
+        "labelPadding": 4,
+        "labelFontSize": FONT_SIZE,
+    },
     "text": {"fontSize": FONT_SIZE},
     "range": {"category": [f"var(--c{number})" for number in range(1, 9)]},
     "facet": {"spacing": 14},
 }
 """The appearance of all charts; colours are variables of `style.css`."""
 PHONE_CONFIG = {
-    **CONFIG, "padding": 4, "legend": {**_LEGEND, "columns": 2, "labelLimit": 140}
+    **CONFIG, "padding": 4, "legend": {**_LEGEND, "columns": 2, "labelLimit": 300}
 }  # fmt: skip
 """The appearance of charts on narrow screens."""
 
@@ -97,7 +103,9 @@ def svg(spec: Mapping[str, Any]) -> Markup:
 
 
 def _drawn(spec: Mapping[str, Any], config: Mapping[str, Any], name: str) -> str:
-    drawn = _svg(json.dumps(_finite({**spec, "config": config}), allow_nan=False))
+    own = spec.get("config", {})
+    merged = {**config, "legend": {**config["legend"], **own.get("legend", {})}}
+    drawn = _svg(json.dumps(_finite({**spec, "config": merged}), allow_nan=False))
     return drawn.replace('class="marks"', f'class="marks {name}"', 1)
 
 

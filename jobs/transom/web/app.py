@@ -16,7 +16,7 @@ from transom.views.open_stream import NothingToView
 from transom.web.limit import RETRY_AFTER, Limit, TooBusy
 from transom.web.open_streams import OpenStreams, UnknownStream
 from transom.web.parameters import BadInput
-from transom.web.render import links_of, page
+from transom.web.render import links_of, log_in, page
 from transom.web.routes import common_routes, stream_routes
 
 LOG = logging.getLogger(__name__)
@@ -115,7 +115,10 @@ def _handler(status: int) -> Callable[[Request, Exception], Response]:
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    details = {401: "Log in to Airflow.", 403: "You may not read this stream.", 405: "Pages are read only."}
+    if error.status_code == 401:
+        text = "The pages need Airflow's login."
+        return page(request, "error.html", 401, title=TITLES[401], text=text, log_in=log_in(request))
+    details = {403: "You may not read this stream.", 405: "Pages are read only."}
     return _error(request, error.status_code, details.get(error.status_code) or str(error.detail))
 
 

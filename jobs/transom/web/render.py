@@ -32,6 +32,12 @@ def links_of(request: Request, stream: str = "", **hours: str | None) -> Links:
     return Links(scope.get("root_path", ""), scope.get("app_root_path", ""), stream, given)
 
 
+def log_in(request: Request) -> str:
+    """Return the address of Airflow's login, which leads back to the page of the request."""
+    here = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    return address(request.scope.get("app_root_path", ""), "api", "v2", "auth", "login", next=here)
+
+
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page."""
     links = values.pop("links", None) or links_of(request)

@@ -26,6 +26,7 @@ async function ask(address, body) {
   };
   const response = await fetch(address, options);
   const answer = await response.json();
+  if (response.status === 403) throw new Error("you lack the permission in Airflow");
   if (!response.ok) throw new Error(`${response.status}: ${typeof answer.detail === "string" ? answer.detail : JSON.stringify(answer.detail)}`);
   return answer;
 }
@@ -68,12 +69,32 @@ function show(status, text, form, id, label) {
   status.replaceChildren(text, link);
 }
 
-// The number of hours of the form that runs them, on its button.
-function count(form) {
+// The number of hours of the form that runs them; NaN if its fields have no hours.
+function hoursOf(form) {
   const [from, to] = ["from", "to"].map(name => Date.parse(`${form.elements[name].value}Z`));
   const hours = (to - from) / 3_600_000;
-  const known = Number.isInteger(hours) && hours > 0;
-  form.querySelector("button").textContent = known ? `Run ${hours} hour${hours > 1 ? "s" : ""}` : "Run";
+  return Number.isInteger(hours) && hours > 0 ? hours : NaN;
+}
+
+// The button has the number of hours, and a question about other hours is void.
+function count(form) {
+  const hours = hoursOf(form);
+  const status = form.querySelector("[role=status]");
+  form.querySelector("button").textContent = hours ? `Run ${hours} hour${hours > 1 ? "s" : ""}` : "Run";
+  if (form.dataset.asked) status.textContent = "";
+  delete form.dataset.asked;
+}
+
+// A run of many hours may take hours, so it needs a second press.
+const MANY = 48;
+function isSure(form) {
+  const hours = hoursOf(form);
+  if (!(hours > MANY) || form.dataset.asked) return true;
+  const days = Math.round(hours / 24);
+  form.dataset.asked = "yes";
+  form.querySelector("button").textContent = `Yes, run ${hours} hours`;
+  form.querySelector("[role=status]").textContent = `Nothing runs yet. These are ${hours} hours, about ${days} days: press the button again to run them.`;
+  return false;
 }
 
 // A page that stays open shows what is there now. Only its live parts are replaced, and only those that differ:
@@ -112,6 +133,7 @@ function replace(part, fresh, index) {
   part.replaceChildren(...fresh.childNodes);
   all(part, ".scroll").forEach((box, place) => { box.scrollLeft = scrolled[place] ?? 0; });
   tabs(part);
+  fades();
   if (!focused) return;
   const same = all(part, "a, summary, .scroll").find(next => name(next) === name(focused));
   if (same?.matches("[data-grid] a")) {
@@ -176,9 +198,22 @@ function tabs(tree) {
   for (const link of [...tree.querySelectorAll("[data-grid] a")].slice(1)) link.tabIndex = -1;
 }
 
+// A box that can be scrolled fades where there is more.
+function fade(box) {
+  const more = box.scrollWidth - box.clientWidth;
+  const left = getComputedStyle(box).direction === "rtl" ? more + box.scrollLeft : box.scrollLeft;
+  box.classList.toggle("before", left > 1);
+  box.classList.toggle("after", left < more - 1);
+}
+
+const fades = () => document.querySelectorAll(".scroll, nav").forEach(fade);
+addEventListener("resize", fades);
+document.addEventListener("scroll", event => event.target.matches?.(".scroll, nav") && fade(event.target), true);
+document.addEventListener("toggle", fades, true);
 document.addEventListener("DOMContentLoaded", () => {
   stayFresh();
   tabs(document);
+  fades();
 });
 document.addEventListener("input", event => {
   const form = event.target.closest("[data-run]");
@@ -188,6 +223,8 @@ document.addEventListener("keydown", move);
 document.addEventListener("submit", event => {
   if (event.target.matches("[data-run]")) {
     event.preventDefault();
+    if (!isSure(event.target)) return;
+    count(event.target);
     run(event.target);
   }
 });

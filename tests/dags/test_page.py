@@ -1,9 +1,11 @@
 """The pages inside Airflow's own application: login, permission, headers, and what the plugin registers."""
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -110,6 +112,16 @@ def test_routes_need_a_login(server: Server) -> None:
         addresses.values(), 401
     )
     assert server.status(f"{PREFIX}/", login=True) == 200
+
+
+def test_page_without_a_login_links_to_it_and_back(server: Server) -> None:
+    page = request(server.app, f"{PREFIX}/streams/six?severity=high").text
+    (login,) = re.findall(r'<a data-airflow href="([^"]*)">Log in to Airflow</a>', page)
+    response = request(server.app, html.unescape(login))
+    assert response.status_code == 307
+    assert parse_qs(urlsplit(response.headers["location"]).query)["next"] == [
+        f"{PREFIX}/streams/six?severity=high"
+    ]
 
 
 @pytest.mark.parametrize("token", ["", "x", "x.y.z"])

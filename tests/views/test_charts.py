@@ -147,7 +147,8 @@ def charts() -> dict[str, Spec]:
     names = [f"/a/long/path/of/a/page/{n:030}.html" for n in range(6)]
     series = [f"{n} days every {n} hours*" for n in range(6)]
     times = [
-        {"label": name, "start": millis(at(n)), "end": millis(at(n + 2)), "time": millis(at(n)), "step": "s", "state": "b",
+        {"label": name, "start": millis(at(n)), "end": millis(at(n + 2)), "time": millis(at(n)),
+         "step": "s", "state": "b",
          "value": 230_240 * n, "series": series[n], "panel": f"panel {n % 2}", "low": n, "high": 2 * n,
          "estimate": n, "text": "text", "is_whole": True}
         for n, name in enumerate(names)

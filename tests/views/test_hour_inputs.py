@@ -1,4 +1,4 @@
-"""What an hour is made of, and which files were expected."""
+"""Events and files of an hour, and which files are expected."""
 
 import pytest
 import yaml

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from tests.support.viewed_lake import ROWS, ViewedLake, at, between, quality_of
-from transom import __version__
 from transom.charts.section import MAX_ROWS, Section
 from transom.charts.specs import millis
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState, Status
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.check import Check, bounds_of
-from transom.ledger.ledger import Run
 from transom.views import check_history, quality
 from transom.views.open_stream import OpenStream
 from transom.views.render import svg
@@ -326,27 +324,6 @@ def test_lines_of_quarantined_files_are_next_to_published_events(lake: ViewedLak
     assert "without events" not in part.note
 
 
-def test_published_hours_without_events_have_a_mark_at_zero(lake: ViewedLake) -> None:
-    lake.publish([1, 2], rows=0)
-    part = section(lake, "lines")
-    assert part.chart is not None
-    bars, zeros = part.chart["layer"]
-    assert [row["start"] for row in zeros["data"]["values"]] == [millis(at(2)), millis(at(1))]
-    assert {row["start"] for row in bars["data"]["values"]} == {millis(at(n)) for n in (0, 3, 4, 5)}
-    assert "2 published hours without events, with a grey mark at zero." in part.note
-
-
-def test_rejected_lines_are_on_the_axis_of_the_whole_interval_with_their_share(lake: ViewedLake) -> None:
-    lake.add("rejected", [{"source_id": "s", "raw": "r", "reason": "odd", "hour": at(1), "source_line": 1}])
-    part = section(lake, "rejected")
-    assert part.chart is not None
-    axis = part.chart["layer"][0]["encoding"]["x"]["scale"]
-    assert axis["domain"] == [millis(at(0)), millis(at(6))]
-    assert (
-        "1 line of the files of published hours became no event, next to 60 events: 1.6 % of all" in part.note
-    )
-
-
 def test_unpublished_hours_of_later_stages_are_next_to_published_ones(lake: ViewedLake) -> None:
     states: dict[int, Status] = {1: "quarantined", 2: "blocked", 4: "quarantined"}
     entries = {
@@ -365,30 +342,6 @@ def test_unpublished_hours_of_later_stages_are_next_to_published_ones(lake: View
     assert part.table.rows == (
         ("aggregates", "traffic", "aggregates", 2, 1, 2, 1, at(4), "because of 4"),
     )  # fmt: skip
-
-
-def test_work_is_with_its_bound(lake: ViewedLake) -> None:
-    for number, work in enumerate((10, 30)):
-        lake.ledger.record_run(
-            Run(
-                f"r{number}", "schedule", "patterns", at(number), at(number + 1), 0, None, 12, 3, {}, 100,
-                __version__, at(90 + number), counters={"records_shown": work, "calls": 3},
-                counter_limits={"records_shown": 40},
-            )
-        )  # fmt: skip
-    lake.ran("frames", 0, 6, calls=3)
-    part = section(lake, "work")
-    shown = [column(part, name) for name in ("from", "stage", "counter", "work", "bound", "share")]
-    assert [*zip(*shown, strict=True)] == [
-        (at(1), "patterns", "records_shown", 30, 40, 0.75),
-        (at(0), "patterns", "records_shown", 10, 40, 0.25),
-    ]
-    assert part.chart is not None
-    lines = [(row["series"], row["start"], row["end"], row["value"]) for row in part.chart["data"]["values"]]
-    assert lines == [
-        ("patterns: records shown to detectors", millis(at(1)), millis(at(2)), 0.75),
-        ("patterns: records shown to detectors", millis(at(0)), millis(at(1)), 0.25),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,12 @@ def test_severities_are_from_high_to_low_in_any_order_of_rows(pages: Pages) -> N
 
 def test_page_of_an_hour_has_its_events_and_files(pages: Pages) -> None:
     pages.lake.publish([4], rows=0)
+    refresh(pages)
     pages.lake.add("files", [{"hour": at(3), "path": "p", "status": "ingested"}])
     assert "10 events" in Elements(pages.get("/hours/2015-05-17T03:00").text).text
     text = Elements(pages.get("/hours/2015-05-17T04:00").text).text
     assert "no event" in text
     assert "no file came; no file is expected of this stream" in text
+    # Nothing is wrong with the hour, so nothing is listed as a cause.
+    assert "empty: computed and checked, without an event" in text
+    assert "by run" not in text

@@ -185,7 +185,7 @@ def findings_of(opened: OpenStream, filters: FindingFilter, page: int = 1) -> Fi
     after = first + len(rows) - (total - len(gone))
     rows += gone[max(0, after) : max(0, after + PER_PAGE - len(rows))]
     # Groups come in any order.
-    ordered = {name: severities[name] for name in SEVERITIES if severities[name]}
+    ordered: dict[str, int] = {name: severities[name] for name in SEVERITIES if severities[name]}
     return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices, ordered)
 
 

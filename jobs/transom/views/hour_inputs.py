@@ -1,4 +1,4 @@
-"""What an hour is made of: its events, and the files that came of those that are expected."""
+"""Events and files of an hour, next to the number of files that are expected."""
 
 from datetime import datetime
 

@@ -124,8 +124,8 @@ def _rejected(selection: Selection) -> Section:
         )
         note = (
             f"{counted(total, 'line')} of the files of published hours became no event, next to "
-            f"{counted(events, 'event')}: {100 * total / (total + events):.2g} % of all; the last {SAMPLES} of each "
-            f"reason are listed.{more}"
+            f"{counted(events, 'event')}: {100 * total / (total + events):.2g} % of all; the last {SAMPLES} "
+            f"of each reason are listed.{more}"
         )
     return Section(
         "Rejected lines",
@@ -267,17 +267,18 @@ def _lines(selection: Selection) -> Section:
         "reason",
     )
     total, lines = sum(bars.values()), sum(row["lines"] or 0 for row in files)
+    is_short = len(selection.interval) <= BARS
     skipped = (selection.page - 1) * MAX_ROWS
     return Section(
         "Published and quarantined lines",
         f"{counted(total - lines, 'published event')} next to {counted(lines, 'line')} of quarantined files; "
-        f"hours with quarantined ones first. {_without(without)}Where an hour is not published, earlier_events are those of an "
-        "earlier run that stay in the table; no page shows them. Exact.",
+        f"hours with quarantined ones first. {_without(without, is_short)}Where an hour is not published, "
+        "earlier_events are those of an earlier run that stay in the table; no page shows them. Exact.",
         DataTable.of(columns, rows[skipped:], len(rows), 1 + skipped, lambda: iter(rows)) if rows else None,
         stacked_bars(
             _by_day(+bars, selection.interval),
             selection.interval,
-            ({"start": millis(hour), "end": millis(hour + HOUR)} for hour in without),
+            [{"start": millis(hour), "end": millis(hour + HOUR)} for hour in without if is_short],
             ("var(--c1)", "var(--bad)") if total > lines else ("var(--bad)",),
         )
         if total
@@ -286,10 +287,12 @@ def _lines(selection: Selection) -> Section:
     )
 
 
-def _without(hours: Sequence[datetime]) -> str:
+def _without(hours: Sequence[datetime], drawn: bool) -> str:
+    """Return a sentence on the published hours without events; nothing if there are none."""
     if not hours:
         return ""
-    return f"{counted(len(hours), 'published hour')} without events, with a grey mark at zero. "
+    mark = ", with a grey mark at zero" if drawn else ""
+    return f"{counted(len(hours), 'published hour')} without events{mark}. "
 
 
 def _unpublished(selection: Selection) -> Section:

@@ -23,8 +23,8 @@ from transom.views.events import CUT
 MAX_NOTE = 2_000
 """The maximum number of characters of a note of this package, which may have the text of an error."""
 FONT_SIZE = 12.5
-"""The size for which charts have room. `style.css` draws texts smaller: the font of a reader may be wider than
-the one with which they are measured."""
+"""The size for which charts have room. `style.css` draws texts smaller: the font of a reader may be wider
+than the one with which they are measured."""
 _AXIS = {
     "labelColor": "currentColor", "titleColor": "currentColor", "gridColor": "var(--line)",
     "domainColor": "var(--line)", "tickColor": "var(--line)", "labelLimit": 380, "labelOverlap": True,

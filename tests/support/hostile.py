@@ -23,7 +23,7 @@ TAGS = {
     "html", "head", "meta", "title", "style", "body", "main", "header", "nav", "section", "div", "h1", "h2",
     "p", "a", "span", "small", "strong", "bdi", "i", "ol", "ul", "li", "dl", "dt", "dd", "details", "summary",
     "table", "thead", "tbody", "tfoot", "tr", "th", "td", "svg", "g", "path", "line", "text", "rect", "defs",
-    "clippath",
+    "clippath", "tspan",
 }  # fmt: skip
 """The elements of a page without scripts and forms."""
 LINKS = re.compile(r"/(?!/)|#|\?")

@@ -182,3 +182,17 @@ def test_labels_of_a_phone_are_above_their_bars(kind: str) -> None:
     assert all(0 <= float(x) <= 1 for _, x, _ in texts)
     heights = [float(y) for *_, y in texts]
     assert [round(lower - upper) for upper, lower in pairwise(heights)] == [ROW_HEIGHT + LABEL_HEIGHT] * 5
+
+
+def test_frames_of_long_keys_that_differ_in_the_middle_have_their_own_lines(lake: ViewedLake) -> None:
+    frame = {
+        "block": "busy", "missing": 0, "state": "final", "records": 1, "fragment": 1, "hour": at(1),
+        "last_time": at(2), "start_time": at(1), "length_s": 1.0,
+    }  # fmt: skip
+    clients = [f"{'a' * 60}{name}{'b' * 60}" for name in ("one", "two", "two")]
+    lake.add("frames", [frame | {"client": of, "frame_id": f"f{n}"} for n, of in enumerate(clients)])
+    (part,) = sections_of(OpenStream(lake.uri, lake.stream), "frames")
+    assert part.chart is not None
+    shown = [row["label"] for row in part.chart["layer"][0]["data"]["values"]]
+    assert len(shown) == 3
+    assert len({*shown}) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.viewed_lake import SIX, ViewedLake, at, between, finding, window
 from transom.charts.section import MAX_ROWS, Section, thin
-from transom.charts.specs import label, millis
+from transom.charts.specs import MAX_LABEL, label, millis
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
@@ -48,7 +48,9 @@ def test_every_feature_has_a_view(lake: ViewedLake) -> None:
 def test_page_of_a_lake_without_tables_of_results(lake: ViewedLake) -> None:
     view = view_of(lake.uri, lake.stream)
     assert (view.interval, view.findings, view.notices) == (between(0, 6), [], [])
-    assert [part.chart for part in [*view.results, *view.quality]] == [None] * 14
+    parts = [*view.results, *view.quality]
+    # The ledger has the number of events.
+    assert (len(parts), [part.subject for part in parts if part.chart]) == (14, ["lines"])
 
 
 def test_chart_of_a_key_has_every_level_and_its_lines(lake: ViewedLake) -> None:
@@ -297,7 +299,7 @@ def test_view_is_read_again_if_a_run_publishes_meanwhile(
 def test_labels_of_long_texts_differ() -> None:
     one, other = label("x" * 100_000 + "1"), label("x" * 100_000 + "2")
     assert one != other
-    assert max(len(one), len(other)) <= 40
+    assert max(len(one), len(other)) <= MAX_LABEL
     assert label("a\x00\u202eb") == "a\\x00\\u202eb"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from transom.charts.specs import ROW_HEIGHT, WIDTH, Spec
 
 PHONE_WIDTH, AXIS_WIDTH = 334, 52
-"""The width of a chart, and how much of it an axis with numbers takes, in pixels."""
+"""The width of a chart, and of an axis with numbers or of a text next to a bar, in pixels."""
 LABEL_HEIGHT = 16
 """The height of a label above its bar, in pixels."""
 MIN_BAR = 8
@@ -41,7 +41,8 @@ def _narrow(spec: Mapping[str, Any], group: float | None) -> Spec:
     for name, value in spec.items():
         match name:
             case "width" if value == WIDTH:
-                changed[name] = PHONE_WIDTH if _has_labels(spec) else PHONE_WIDTH - AXIS_WIDTH
+                is_whole = _has_labels(spec) and not _has_texts(spec)
+                changed[name] = PHONE_WIDTH if is_whole else PHONE_WIDTH - AXIS_WIDTH
             case "height" if isinstance(value, Mapping):
                 changed[name] = {**value, "step": (group or ROW_HEIGHT) + LABEL_HEIGHT}
             case "mark" if _has_labels(spec) and group is None:
@@ -61,6 +62,11 @@ def _has_labels(spec: Mapping[str, Any]) -> bool:
     """Return whether the rows of a part, or of its layers, have labels."""
     parts = [spec, *spec.get("layer", ())]
     return any(part.get("encoding", {}).get("y", {}).get("field") == "label" for part in parts)
+
+
+def _has_texts(spec: Mapping[str, Any]) -> bool:
+    """Return whether a layer of a part writes texts next to its bars."""
+    return any("text" in layer.get("encoding", {}) for layer in spec.get("layer", ()))
 
 
 def _below_its_label(mark: Mapping[str, Any]) -> Spec:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from transom.charts.section import Section
-from transom.charts.specs import label, millis, spans
+from transom.charts.specs import labels, millis, spans
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.features.frames import input_columns
@@ -26,14 +26,16 @@ def section(selection: Selection, name: str) -> Section:
         order="length_s DESC, start_time, frame_id",
     )  # fmt: skip
     rows, total = query.page()
+    texts = [key_text(key, row) or name for row in rows]
+    named = labels(dict(zip(texts, texts, strict=True)))
     bars = [
         {
-            "label": label(key_text(key, row) or name),
+            "label": named[text],
             "start": millis(row["start_time"]),
             "end": millis(row["start_time"] + timedelta(seconds=row["length_s"])),
             "state": STATES[row["state"]],
         }
-        for row in rows
+        for text, row in zip(texts, rows, strict=True)
     ]
     keys = list(dict.fromkeys(bar["label"] for bar in bars))
     some = f", those of the first {LINES} of {len(keys)} keys" if len(keys) > LINES else ""

@@ -12,7 +12,9 @@ from transom.charts.phone import LABEL_HEIGHT
 from transom.charts.section import Section, thin
 from transom.charts.specs import (
     MAX_LABEL,
+    PANEL_HEIGHT,
     ROW_HEIGHT,
+    WIDTH,
     Spec,
     bounds,
     grouped_bars,
@@ -169,6 +171,26 @@ def test_chart_for_a_phone_fits_its_screen(kind: str) -> None:
     wide, narrow = re.findall(r'class="marks (\w+)" width="([\d.]+)"', svg(charts()[kind]))
     assert (wide[0], narrow[0]) == ("wide", "narrow")
     assert float(narrow[1]) <= 366 < float(wide[1])
+
+
+def test_stacked_bars_begin_at_zero_or_at_the_bar_below() -> None:
+    hour = {"start": millis(at(0)), "end": millis(at(1))}
+    rows = [{**hour, "value": value, "series": name} for value, name in ((10, "a"), (30, "b"))]
+    wide = svg(stacked_bars(rows, between(0, 4), (), ("var(--gap)", "var(--bad)"))).partition("</svg>")[0]
+    drawn = re.findall(r'd="M([\d.]+),([\d.]+)h([\d.]+)v([\d.]+)h[^"]*" fill="var\(--(gap|bad)\)"', wide)
+    bars = {colour: [float(number) for number in numbers] for *numbers, colour in drawn}
+    # Of 4 hours and of 40, on an axis up to 40.
+    assert (bars["gap"][0], bars["gap"][2]) == (bars["bad"][0], bars["bad"][2]) == (0, WIDTH / 4)
+    assert bars["bad"][3] == pytest.approx(3 * bars["gap"][3])
+    assert {bars["gap"][1], bars["bad"][1]} & {0}
+    assert bars["gap"][3] + bars["bad"][3] == pytest.approx(PANEL_HEIGHT)
+
+
+def test_axis_of_counts_has_whole_numbers() -> None:
+    row = {"start": millis(at(0)), "end": millis(at(1)), "value": 1, "series": "a"}
+    texts = re.findall(r">([\d.,]+)</text>", svg(stacked_bars([row], between(0, 4))))
+    assert {"0", "1"} <= {*texts}
+    assert not [text for text in texts if "." in text]
 
 
 @pytest.mark.parametrize("kind", ["spans", "slots", "bounds"])

@@ -182,19 +182,21 @@ def stacked_bars(
     rows, empty = [*rows], [*empty]
     time = {**_TIME, "scale": {"type": "utc", "domain": [millis(interval.start), millis(interval.end)]}}
     scale = {"scale": {"range": [*colours]}} if colours else {}
+    whole = "datum.value % 1 ? '' : format(datum.value, ',')"
+    value = {"type": "quantitative", "title": None, "axis": {"labelExpr": whole}}
     bars: Spec = {
         "data": {"values": rows},
-        "mark": {"type": "bar", "minBandSize": 2},
+        # A bar with a start and an end would be a thin line at its value.
+        "transform": [{"stack": "value", "groupby": ["start"], "as": ["low", "high"]}],
+        "mark": {"type": "rect", "stroke": "var(--page)", "strokeWidth": 0.5},
         "encoding": {
             "x": {"field": "start", **time},
             "x2": {"field": "end"},
-            "y": {
-                "field": "value", "type": "quantitative", "title": None, "stack": "zero",
-                "axis": {"tickMinStep": 1},
-            },
+            "y": {"field": "low", **value},
+            "y2": {"field": "high"},
             "color": {"field": "series", "type": "nominal", "sort": None, "title": None, **scale},
         },
-    }  # fmt: skip
+    }
     zeros: Spec = {
         "data": {"values": empty},
         "mark": {"type": "rule", "strokeWidth": 4, "color": "var(--soft)"},

@@ -35,7 +35,7 @@ _LEGEND = {
     "labelColor": "currentColor",
     "titleColor": "currentColor",
     "orient": "top",
-    "labelLimit": 190,
+    "labelLimit": 260,
     "labelFontSize": FONT_SIZE,
 }
 CONFIG: Mapping[str, Any] = {

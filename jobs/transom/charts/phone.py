@@ -1,4 +1,4 @@
-"""Charts for narrow screens: as wide as a phone, with the labels of bars above them, not beside them."""
+"""Charts for narrow screens: as wide as a phone, with the labels of bars above them."""
 
 from collections.abc import Mapping
 from typing import Any

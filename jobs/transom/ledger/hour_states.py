@@ -56,7 +56,8 @@ class HourStates:
         stages = _encoded(rows["stage"])
         names = stages.dictionary.to_pylist()
         codes = stages.indices.to_numpy()
-        requested = _bools(pc.and_(rows["requested"], pc.equal(rows["stage"], SOURCE_STAGE)))
+        of_source = pc.equal(rows["stage"], SOURCE_STAGE)
+        requested = _bools(pc.and_(rows["requested"], of_source))
         required = np.unique(numbers[requested])
         self.hours: Int64s = np.union1d(required, [_UNKNOWN])
         self.required: Bools = np.isin(self.hours, required)
@@ -69,11 +70,11 @@ class HourStates:
         np.minimum.at(worst, (codes[inside], places[inside]), ranks[inside])
         self._worst: dict[str, Ranks] = dict(zip(names, worst, strict=True))
         self._missing: Ranks = np.full(len(self.hours), RANKS["missing"], dtype=np.uint8)
-        events = _bools(pc.and_(pc.equal(rows["stage"], SOURCE_STAGE), pc.equal(rows["table"], EVENTS)))
-        counts = rows["rows"].to_numpy()
-        self.without_events: Bools = np.isin(self.hours, numbers[events & (counts == 0)])
-        filled = self.required & np.isin(self.hours, numbers[events & (counts > 0)])
-        known = self.hours[filled & (self.hours != _UNKNOWN)]
+        events = inside & _bools(pc.and_(of_source, pc.equal(rows["table"], EVENTS)))
+        counts: Int64s = np.full(len(self.hours), -1, dtype=np.int64)
+        counts[places[events]] = rows["rows"].to_numpy()[events]
+        self.without_events: Bools = counts == 0
+        known = self.hours[(counts > 0) & self.required & (self.hours != _UNKNOWN)]
         self.newest: int | None = known[-1].item() if len(known) else None
         troubled = inside & (ranks < RANKS["published"])
         rows = rows.append_column("number", pa.array(numbers)).append_column("rank", pa.array(ranks))

@@ -190,8 +190,10 @@ def test_hours_are_run_by_the_form_and_seen(visitor: Visitor, folder: Path) -> N
 def test_pages_show_what_the_tables_have(visitor: Visitor, folder: Path) -> None:
     found = findings(str(folder / "lake/web"))
     assert f"{len(found)} finding" in visitor.open("/streams/web")
+    links = set(visitor.page.locator("main a").evaluate_all("all => all.map(a => a.pathname)"))
     for finding in found[:50]:
-        assert visitor.page.get_by_role("link", name=finding.title, exact=True).count() >= 1, finding.title
+        # Some are in closed lists of the same item.
+        assert any(link.endswith(f"/findings/{finding.finding_id}") for link in links), finding.title
     for severity in ("high", "medium", "low"):
         count = sum(finding.severity == severity for finding in found)
         assert visitor.open(f"/streams/web?severity={severity}").count(f"{count} finding") >= 1

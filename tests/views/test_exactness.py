@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 """A row of the table of each feature."""
 RARE = "batch: 10 minutes\n    max_records: 7\n    count_records: all"
 OFTEN = "epsilon: 0.5, delta: 0.5, top: 2"
-BEYOND = "It is too large by more than error_bound with a probability of at most 0.5"
+BEYOND = "Where they differ, it is too large by more than error_bound with a probability of at most 0.5"
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_view_says_how_exact_it_is(
     for key in ({}, {"path": "/"} if feature == "frequency" else {"client": "a"}):
         (part,) = sections_of(OpenStream(lake.uri, lake.stream), feature, None, between(0, 6), key)
         for text in words:
-            assert text in part.note
+            assert text in f"{part.note} {part.guarantee}"

@@ -74,6 +74,12 @@ class Case:
     other: Mapping[str, str] = field(default_factory=dict)
 
 
+LINES = {
+    f"{part}_{measure} ({measure} per hour{end})": f"{part}_{measure}"
+    for measure in ("n", "sent")
+    for part, end in (("slope", ", per hour"), ("intercept", ""))
+}
+"""The columns of lines: their titles have the units."""
 CASES = {
     "aggregates of a key": Case(
         "aggregates/traffic?key=a", "aggregates", "traffic",
@@ -81,6 +87,7 @@ CASES = {
             (row for row in rows if row["client"] == "a"),
             key=lambda row: (-row["window_end"].timestamp(), row["level"]),
         ),
+        LINES,
     ),
     "aggregates": Case(
         "aggregates/traffic", "aggregates", "traffic",
@@ -89,6 +96,7 @@ CASES = {
             (row for row in rows if row["level"] == 1),
             key=lambda row: (-row["window_end"].timestamp(), row["client"]),
         ),
+        LINES,
     ),
     "episodes": Case(
         "patterns/back", "episodes", "back",
@@ -332,3 +340,35 @@ def test_page_of_frames_has_the_fills_of_the_same_frames(drawn: Pages) -> None:
     }
     assert drawn.get(file).text == drawn.get("/results/fills/before.csv").text
     assert "part-frames-busy" not in Elements(drawn.get("/results/fills/before").text).sections
+
+
+def test_files_of_many_keys_have_the_numbers_of_the_table(pages: Pages) -> None:
+    rows = Drawn(pages.lake)
+    of = {"block": "traffic", "level": 1, "window_start": at(3)}
+    rows.add(
+        "aggregates",
+        (
+            rows.row(
+                "aggregates", **of, hour=at(end - 1), window_end=at(end), client=f"c{n}", slope_n=n % 5 / 7
+            )
+            for n in range(9)
+            for end in (5, 6)
+        ),
+    )
+    case = Case(
+        "aggregates/traffic", "aggregates", "traffic",
+        lambda found: sorted(found, key=lambda row: (-row["window_end"].timestamp(), row["client"])), LINES,
+    )  # fmt: skip
+    growing = Case(
+        "aggregates/traffic", "aggregates", "traffic",
+        lambda found: sorted(
+            (row for row in found if row["window_end"] == at(6)),
+            key=lambda row: (-row["slope_n"], row["client"]),
+        ),
+        LINES,
+    )  # fmt: skip
+    for address, of_case in (("", case), ("?order=n", growing)):
+        text = pages.get(f"/results/aggregates/traffic.csv{address}").text
+        assert_same([*csv.DictReader(io.StringIO(text))], expected_rows(pages.lake, of_case), of_case, True)
+    page = Elements(pages.get("/results/aggregates/traffic?order=n").text)
+    assert_same(page.sections["part-aggregates-traffic"].table, expected_rows(pages.lake, growing), growing)

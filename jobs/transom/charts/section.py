@@ -24,6 +24,7 @@ class DataTable:
         total: the number of rows that there are; greater than that of `rows` if the page skips some.
         first: the number of the first row on this page, from 1.
         download: yields the values of all rows, up to a limit; None if there are no others than `rows`.
+        meanings: what columns mean, by the names of those whose meaning is known.
     """
 
     columns: tuple[str, ...]
@@ -31,6 +32,7 @@ class DataTable:
     total: int
     first: int = 1
     download: Callable[[], Iterator[Cells]] | None = field(default=None, compare=False, repr=False)
+    meanings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -40,6 +42,7 @@ class DataTable:
         total: int | None = None,
         first: int = 1,
         download: Callable[[], Iterator[Cells]] | None = None,
+        meanings: Mapping[str, str] | None = None,
     ) -> "DataTable":
         """Return the table of the first `MAX_ROWS` rows.
 
@@ -49,11 +52,14 @@ class DataTable:
             total: the number of rows, if `rows` are not all. Default: the number of `rows`.
             first: the number of the first row, from 1.
             download: as of the class.
+            meanings: as of the class; those of other columns do not count.
         """
         values = iter(rows)
         shown = tuple(tuple(row) for row in islice(values, MAX_ROWS))
         count = len(shown) + sum(1 for _ in values) if total is None else total
-        return cls(tuple(columns), shown, count, first, download)
+        names = tuple(columns)
+        known = {name: (meanings or {})[name] for name in names if name in (meanings or {})}
+        return cls(names, shown, count, first, download, known)
 
     @property
     def last(self) -> int:
@@ -77,11 +83,15 @@ class Section:
 
     Attributes:
         title: the heading.
-        note: what the values are, which of them are shown, and how exact they are.
+        note: the answer: what was found, and which values are shown.
         table: the values; None if there are none.
         chart: a Vega-Lite specification; None if there is no chart.
         subject: the block or stage, for a short link to the section.
         feature: the feature of the block, as features may have blocks with the same name.
+        guarantee: how the values are meant, and how exact they are; a page has it after them.
+        file: the rows of a download; None if they are those of `table`.
+        file_of: what the rows of `file` are about.
+        orders: the orders of the table that a reader can choose, with a text for each.
     """
 
     title: str
@@ -90,6 +100,15 @@ class Section:
     chart: Mapping[str, Any] | None = None
     subject: str = ""
     feature: str = "quality"
+    guarantee: str = ""
+    file: DataTable | None = None
+    file_of: str = ""
+    orders: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def download(self) -> DataTable | None:
+        """The table of a download."""
+        return self.table if self.file is None else self.file
 
     @property
     def anchor(self) -> str:

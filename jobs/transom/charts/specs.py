@@ -231,22 +231,39 @@ def grouped_bars(rows: Iterable[Row]) -> Spec:
     """Return a group of bars for each label, a bar for each series, and a panel for each measure.
 
     Args:
-        rows: `label`, `value`, `series`, `panel`.
+        rows: `label`, `value`, `series`, `panel`, `text` at the end of the bar, and `is_whole`: whether the
+            value is of all that the bar is about; if not, the bar is light. Without a value there is no bar.
     """
     rows = [*rows]
+    value = {"type": "quantitative", "title": None}
+    place = {"y": _LABEL, "yOffset": {"field": "series", "sort": None}}
+    opacity = {"condition": {"test": "datum.is_whole", "value": 1}, "value": 0.45}
     return {
         "data": {"values": rows},
         "facet": _panels(rows),
         "spec": {
             "width": WIDTH,
-            "height": {"step": ROW_HEIGHT / 2, "for": "position"},
-            "mark": {"type": "bar"},
-            "encoding": {
-                "y": _LABEL,
-                "yOffset": {"field": "series", "sort": None},
-                "x": {"field": "value", "type": "quantitative", "title": None},
-                "color": {"field": "series", "type": "nominal", "sort": None, "title": None},
-            },
+            "height": {"step": ROW_HEIGHT * 0.8, "for": "position"},
+            # A label without a value keeps its place.
+            "transform": [
+                {"calculate": "datum.value || 0", "as": "bar"},
+                {"calculate": "max(0, datum.bar)", "as": "end"},
+            ],
+            "layer": [
+                {
+                    "mark": {"type": "bar"},
+                    "encoding": {
+                        **place,
+                        "x": {"field": "bar", **value},
+                        "color": {"field": "series", "type": "nominal", "sort": None, "title": None},
+                        "opacity": opacity,
+                    },
+                },
+                {
+                    "mark": {"type": "text", "align": "left", "dx": 4, "color": "currentColor"},
+                    "encoding": {**place, "x": {"field": "end", **value}, "text": {"field": "text"}},
+                },
+            ],
         },
         "resolve": {"scale": {"x": "independent"}},
     }

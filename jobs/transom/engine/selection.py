@@ -15,6 +15,7 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.open_tables import OpenTables, PinnedTable
 from transom.storage.tables import Table, in_hours_sql, literal
+from transom.storage.tables import meanings as described
 
 Row = dict[str, Any]
 MAX_READ = 100_000
@@ -52,6 +53,7 @@ class Selection:
         page: the page of each table, from 1.
         declared: the tables as the stream file declares them, by name.
         stale: the stale hours of each stage, if they are known.
+        order: one of `Section.orders`; empty for the usual order.
     """
 
     tables: OpenTables
@@ -62,6 +64,7 @@ class Selection:
     page: int = 1
     declared: Mapping[str, Table] = field(default_factory=dict)
     stale: Mapping[str, Collection[datetime]] = field(default_factory=dict)
+    order: str = ""
     _pinned: dict[str, PinnedTable | None] = field(default_factory=dict, compare=False, repr=False)
 
     def equals(self, columns: Iterable[str], row: Mapping[str, Any]) -> str:
@@ -207,6 +210,7 @@ class Query:
         total: int,
         cells: Callable[[Row], Cells] | None = None,
         columns: Iterable[str] | None = None,
+        meanings: Mapping[str, str] | None = None,
     ) -> DataTable:
         """Return the table of a page, which can be downloaded as a whole.
 
@@ -215,11 +219,17 @@ class Query:
             total: the number of all rows.
             cells: returns the values of a row. Default: those of its columns.
             columns: the names of the values. Default: those of the columns.
+            meanings: what some columns mean. Default: as in the description of the table.
         """
         of = cells or (lambda row: tuple(row.values()))
         first = 1 + (self.selection.page - 1) * MAX_ROWS
         return DataTable.of(
-            columns or self.columns, map(of, page), total, first, download=lambda: map(of, self.stream())
+            columns or self.columns,
+            map(of, page),
+            total,
+            first,
+            download=lambda: map(of, self.stream()),
+            meanings={**described(self.table), **(meanings or {})},
         )
 
     @property

@@ -76,6 +76,11 @@ def as_short(value: Any) -> str:
     return as_text(rounded(value or 0.0, min(15, max(0, digits))))
 
 
+def bounds_text(low: int, high: int) -> str:
+    """Return the bounds of a count: `29 to 32`, or `32` if it is exact."""
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
     """Return a key as text: its value, or `name=value` for each of several columns; None without columns.
 

@@ -84,6 +84,15 @@ def descriptions() -> Mapping[str, Path]:
     return {path.stem: path for path in Path(__file__).parents[1].glob("**/tables/*.yaml")}
 
 
+@cache
+def meanings(name: str) -> Mapping[str, str]:
+    """Return what each column of a table of the package means; none if there is no such table."""
+    if name not in descriptions():
+        return {}
+    columns = yaml.load(descriptions()[name].read_text(), LOADER)["columns"]
+    return {column: facts["meaning"] for column, facts in columns.items() if "meaning" in facts}
+
+
 @dataclass(frozen=True)
 class Table:
     """A table's description.

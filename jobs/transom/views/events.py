@@ -9,7 +9,7 @@ from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
 from transom.engine.selection import Query, Row, Selection
 from transom.spec.external_source import EVENTS
-from transom.storage.tables import literal
+from transom.storage.tables import literal, meanings
 
 CUT = 2_000
 """The maximum number of characters of a text of an event."""
@@ -43,9 +43,23 @@ def events(selection: Selection, where: str = "TRUE", order: str = LATEST_FIRST)
     )
 
 
-def section(query: Query, title: str, note: str, rows: Sequence[Row], total: int) -> Section:
-    """Return the section of some events; `total` is the number of all of them."""
+def section(
+    query: Query, title: str, note: str, rows: Sequence[Row], total: int, is_short: bool = False
+) -> Section:
+    """Return the section of some events.
+
+    Args:
+        query: the events.
+        title: the heading.
+        note: what they are.
+        rows: those of this page.
+        total: the number of all of them.
+        is_short: whether columns that add nothing in these rows are omitted; the section lists them.
+    """
     columns = [*(name for name in query.columns if name != "source_id"), "file"]
+    omitted = _omitted(query.columns, rows) if is_short else {}
+    columns = [name for name in columns if name not in omitted]
+    texts = ", ".join(f"{name} ({why})" for name, why in omitted.items())
 
     def cells(events: Iterable[Row]) -> Iterator[Cells]:
         return (tuple(row[name] for name in columns) for row in _with_files(query.selection, events))
@@ -56,8 +70,29 @@ def section(query: Query, title: str, note: str, rows: Sequence[Row], total: int
         total,
         1 + (query.selection.page - 1) * MAX_ROWS,
         download=lambda: cells(query.stream()),
+        meanings=meanings(EVENTS),
     )
-    return Section(title, note, table if total else None, None, EVENTS)
+    without = f"Columns that add nothing are omitted: {texts}." if omitted else ""
+    return Section(title, note, table if total else None, None, EVENTS, guarantee=without)
+
+
+def _omitted(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, str]:
+    """Return the columns that are empty in all rows, or a word of another column in each, with the reason."""
+    reasons: dict[str, str] = {}
+    for name in columns:
+        values = [row[name] for row in rows]
+        if rows and all(value in (None, "") for value in values):
+            reasons[name] = "empty"
+        elif rows and all(isinstance(value, str) and value for value in values):
+            others = (other for other in columns if other != name and other not in reasons)
+            holds = (other for other in others if all(_has_word(row[other], row[name]) for row in rows))
+            if (other := next(holds, None)) is not None:
+                reasons[name] = f"in {other}"
+    return reasons
+
+
+def _has_word(text: object, word: str) -> bool:
+    return isinstance(text, str) and text != word and word in text.split()
 
 
 def _with_files(selection: Selection, events: Iterable[Row]) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql, re
 from transom.spec.notify import SilenceSpec
 from transom.spec.stream import Stream
 from transom.storage.tables import instant, literal
+from transom.views.finding_groups import FindingGroup, grouped
 from transom.views.open_stream import OpenStream
 from transom.views.silences import Silences
 
@@ -105,6 +106,11 @@ class FindingsPage:
     pages: int
     choices: Mapping[str, Mapping[str, int]]
     severities: Mapping[str, int]
+
+    @property
+    def groups(self) -> list[FindingGroup[FindingRow]]:
+        """The findings of the page, those of the same key or item together."""
+        return grouped(self.rows, lambda row: row.finding, lambda row: row.state == "withdrawn")
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,18 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from transom.charts.phone import for_phone
-from transom.charts.section import MAX_TEXT
+from transom.charts.section import MAX_TEXT, DataTable
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
+from transom.engine.selection import MAX_READ
 from transom.findings.text import value_in_key
 from transom.views.events import CUT
 
 MAX_NOTE = 2_000
 """The maximum number of characters of a note of this package, which may have the text of an error."""
+OPEN_ROWS = 20
+"""The number of rows up to which a table below a chart is open."""
 FONT_SIZE = 12.5
 """The size for which charts have room. `style.css` draws texts smaller: the font of a reader may be wider
 than the one with which they are measured."""
@@ -83,10 +86,25 @@ def environment(*packages: str) -> Environment:
         "hour": format_hour,
         "second": _second,
     }
-    built.globals["counted"] = counted
+    built.globals |= {"counted": counted, "OPEN_ROWS": OPEN_ROWS, "download_text": download_text}
     built.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
     built.tests["time"] = lambda value: isinstance(value, datetime)
     return built
+
+
+def download_text(table: DataTable, of: str = "") -> str:
+    """Return what a download of a table has: all rows, or how many of them.
+
+    Args:
+        table: the table.
+        of: what its rows are about.
+    """
+    rows = f"{of}: {counted(table.total, 'row')}" if of else counted(table.total, "row")
+    if table.download is None and table.total > len(table.rows):
+        return f"The first {len(table.rows):,} of {rows} as CSV"
+    if table.total > MAX_READ:
+        return f"The first {MAX_READ:,} of {rows} as CSV"
+    return f"All {rows} as CSV" if table.total != 1 else f"{rows} as CSV"
 
 
 def svg(spec: Mapping[str, Any]) -> Markup:

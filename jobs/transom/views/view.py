@@ -15,6 +15,9 @@ from transom.findings.store import about_sql, select_findings
 from transom.spec.errors import did_you_mean
 from transom.stream import Stream
 from transom.views import events, quality
+from transom.views.block_titles import block_titles
+from transom.views.finding_groups import FindingGroup, grouped
+from transom.views.finding_text import FindingText
 from transom.views.hours import HourGrid, hours
 from transom.views.open_stream import NothingToView, OpenStream
 from transom.views.render import render
@@ -40,6 +43,7 @@ class View:
         hours: the state of each stage by hour.
         results: the sections of the features.
         quality: the sections about the quality of the data.
+        text: the texts of the findings.
         notices: what a reader should know about the page as a whole.
     """
 
@@ -51,12 +55,23 @@ class View:
     hours: HourGrid
     results: list[Section]
     quality: list[Section]
+    text: FindingText
     notices: list[str] = field(default_factory=list)
 
     @property
     def silences(self) -> Silences:
         """The silences of the stream that hold back messages now."""
         return Silences(self.stream)
+
+    @property
+    def groups(self) -> list[FindingGroup[Finding]]:
+        """The findings, those of the same key or item together."""
+        return grouped(self.findings, lambda finding: finding, lambda finding: None)
+
+    @property
+    def block_titles(self) -> Mapping[str, Mapping[str, str]]:
+        """The short titles of blocks, by feature."""
+        return block_titles(self.stream)
 
     @property
     def title(self) -> str:
@@ -123,7 +138,8 @@ def _view(opened: OpenStream, selection: Selection) -> View:
     if key:
         results.append(events.of_key(selection))
     grid = hours(stream, selection.snapshot, freshness, interval)
-    return View(stream, interval, key, findings, more, grid, results, quality.sections(selection))
+    text = FindingText(stream, selection.snapshot)
+    return View(stream, interval, key, findings, more, grid, results, quality.sections(selection), text)
 
 
 def parse_key(stream: Stream, text: str) -> dict[str, str]:

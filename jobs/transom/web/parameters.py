@@ -99,5 +99,6 @@ def one_of(name: str, text: str | None, known: Collection[str]) -> str | None:
         BadInput: it is none of the known values.
     """
     if text and text not in known:
-        raise BadInput(f"{name}: must be one of {', '.join(known)}; got {text!r}")
+        values = f"one of {', '.join(known)}" if known else "empty"
+        raise BadInput(f"{name}: must be {values}; got {text!r}")
     return text or None

@@ -1,7 +1,7 @@
 """The routes of the pages. Handlers are plain functions: they read files, and run in threads."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -12,13 +12,15 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
 from transom.charts.section import DataTable, Section
-from transom.core.intervals import HOUR, Interval, hour_of
+from transom.core.intervals import HOUR, MICROSECOND, Interval, hour_of
 from transom.core.locations import lake
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.findings.from_ledger import SEVERITIES, Finding
 from transom.views import csv, quality, results
+from transom.views.block_titles import block_titles
 from transom.views.finding import finding_of
+from transom.views.finding_text import FindingText
 from transom.views.findings import ANSWERS, STATES, FindingFilter, findings_of, table_of
 from transom.views.hour import hour_detail
 from transom.views.hour_inputs import events_text, files_text
@@ -112,14 +114,11 @@ class Visit:
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
         stream = self.opened.stream
-        blocks = {
-            feature.name: [*stream.blocks(feature.block)]
-            for feature in stream.features
-            if feature.view is not None and stream.blocks(feature.block)
-        }
         return page(
-            self.request, template, status, links=self.links, stream=stream, blocks=blocks, visit=self,
-            tab=template.removesuffix(".html"), changed_at=self.opened.changed_at(), **values,
+            self.request, template, status, links=self.links, stream=stream, visit=self,
+            blocks=block_titles(stream),
+            tab=template.removesuffix(".html"), changed_at=self.opened.changed_at(),
+            text=FindingText(stream, self.opened.snapshot()), **values,
         )  # fmt: skip
 
     def other_page(self, number: int) -> str:
@@ -235,15 +234,18 @@ def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
         if detail is None:
             rule = "It may have been withdrawn, as late data changed the rows, or the address is wrong."
             raise HTTPException(404, f"There is no such finding. {rule}")
-        return visit.page("finding.html", detail=detail, hours=_hours_of(detail.finding))
+        return visit.page("finding.html", detail=detail, hours=_hours_of(visit, detail.finding))
 
 
-def _hours_of(finding: Finding) -> Interval | None:
-    """Return the hours of a finding; None if it belongs to no hour."""
+def _hours_of(visit: Visit, finding: Finding) -> Interval | None:
+    """Return the hours of a finding, up to its end; None if it belongs to no hour."""
     starts = [time for time in (finding.first_hour, finding.start_time) if time is not None]
     if not starts:
         return None
-    return Interval(hour_of(min(starts)), max(finding.hour, hour_of(max(starts))) + HOUR)
+    first = hour_of(min(starts))
+    end = FindingText(visit.opened.stream, visit.opened.snapshot()).end(finding)
+    last = [finding.hour, *([end - MICROSECOND] if end else [])]
+    return Interval(first, max(first, hour_of(max(last))) + HOUR)
 
 
 def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
@@ -281,12 +283,19 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
 def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
     OfVisit = Annotated[Visit, Depends(visited)]
 
-    def block_of(visit: OfVisit, feature: str, block: str) -> tuple[Interval, list[Section]]:
+    def block_of(
+        visit: OfVisit, feature: str, block: str, order: str | None = None
+    ) -> tuple[Interval, list[Section]]:
         names = {feature.name: feature for feature in visit.opened.stream.features}
         if feature not in names or block not in visit.opened.stream.blocks(names[feature].block):
             raise HTTPException(404, f"The stream {visit.opened.stream.name} has no such block.")
-        of_block = partial(results.sections, feature=feature, block=block)
-        return visit.read(of_block, visit.key())
+
+        def of_block(selection: Selection) -> list[Section]:
+            return results.sections(replace(selection, order=order or ""), feature, block)
+
+        interval, sections = visit.read(of_block, visit.key())
+        one_of("order", order, [*sections[0].orders] if sections else [])
+        return interval, sections
 
     OfBlock = Annotated[tuple[Interval, list[Section]], Depends(block_of)]
 
@@ -296,12 +305,14 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         return visit.csv(_part(of_block[1], f"part-{feature}-{block}"), feature, block)
 
     @router.get("/results/{feature}/{block}")
-    def block(visit: OfVisit, of_block: OfBlock, feature: str, block: str) -> Response:
+    def block(
+        visit: OfVisit, of_block: OfBlock, feature: str, block: str, order: str | None = None
+    ) -> Response:
         """Show the results of a block."""
         interval, sections = of_block
         return visit.page(
             "block.html", interval=interval, sections=sections, feature=feature, block=block,
-            key=visit.key(),
+            key=visit.key(), order=order or None,
         )  # fmt: skip
 
     def quality_parts(visit: OfVisit, check: str | None = None) -> tuple[Interval, list[Section], list[str]]:
@@ -344,5 +355,6 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
 def _part(sections: Iterable[Section], anchor: str) -> DataTable | None:
     """Return the table of the section with an id; of the first one that has a table without an id."""
     return next(
-        (part.table for part in sections if part.table is not None and anchor in ("", part.anchor)), None
+        (part.download for part in sections if part.download is not None and anchor in ("", part.anchor)),
+        None,
     )

@@ -9,7 +9,7 @@ from transom.core.durations import format_duration, format_duration_long
 from transom.core.intervals import MICROSECOND
 from transom.core.terminal import counted
 from transom.engine.selection import MAX_READ, Row, Selection
-from transom.features.fills import input_columns
+from transom.features.fills import comparison, input_columns
 from transom.features.fills.spec import Fill
 from transom.features.frames import input_columns as frame_columns
 from transom.features.frames.spec import Frame
@@ -19,6 +19,13 @@ from transom.storage.tables import literal
 
 FRAMES = 10
 """The maximum number of frames in a chart."""
+MEANINGS = {
+    "frame_start": "the start of the frame",
+    "shift": "how long before the frame the rows were",
+    "rows_from": "the start of their period, inclusive",
+    "rows_to": "the end of their period, exclusive",
+}
+"""What the columns mean that the table does not have."""
 TO_THE_SECOND = "%Y-%m-%d %H:%M:%S"
 """The format of times in labels."""
 
@@ -27,6 +34,7 @@ def section(selection: Selection, name: str) -> Section:
     """Return the section of a block."""
     fill = selection.stream.blocks(Fill)[name]
     key = frame_columns.key(selection.stream, fill.frame)
+    measures = [*fill.measures] or ["rows_matched"]
     figures = ["rows_matched", *fill.measures, "coverage", "state"]
     # The interval of the combined row begins with that of the longest shift, and ends with the shortest's.
     longest = max(fill.shift)
@@ -64,24 +72,36 @@ def section(selection: Selection, name: str) -> Section:
     )
     # A page may end between the rows of a frame.
     of_frames = replace(query, where=f"frame_id IN ({', '.join(map(literal, named)) or 'NULL'})")
+    drawn = of_frames.rows(MAX_READ) if named else []
     bars = [
-        {"label": named[row["frame_id"]], "value": row[m], "series": _shift(fill, row), "panel": m}
-        for drawn in [of_frames.rows(MAX_READ) if named else []]
-        for m in fill.measures or ["rows_matched"]
-        for row in drawn
-        if row[m] is not None
-    ]
+        {
+            "label": named[row["frame_id"]], "value": row[m], "series": _shift(fill, row), "panel": m,
+            "text": text, "is_whole": row["coverage"] == 1,
+        }
+        for m in measures
+        for row, text in comparison.texts(drawn, m)
+    ]  # fmt: skip
     columns = ["frame_start", *key, "shift", "rows_from", "rows_to", *figures, "frame_id"]
+    answer = comparison.answer(drawn, measures[0], lambda row: _shift(fill, row))
+    unknown = comparison.unknown(drawn, lambda row: f"{_shift(fill, row)} {named[row['frame_id']]}")
     return Section(
-        f"{name}: what fills {fill.frame}",
-        f"{counted(total, 'row')}, those of the longest frames first; the chart has the first "
-        f"{counted(len(named), 'frame')} of this page. {_exactness(selection.stream, name)}{query.limit_note}"
+        f"{name}: {' and '.join(measures)} {_periods(fill)} {fill.frame}",
+        f"{answer}{counted(total, 'row')}, those of the longest frames first; the chart has the first "
+        f"{counted(len(named), 'frame')} of this page.{unknown}{query.limit_note}"
         if total
         else "No frame is filled in these hours.",
-        query.data_table(rows, total, cells, columns),
+        query.data_table(rows, total, cells, columns, MEANINGS),
         grouped_bars(bars) if bars else None,
         name,
+        guarantee=_exactness(selection.stream, name) if total else "",
     )
+
+
+def _periods(fill: Fill) -> str:
+    """Return the periods of the rows of a fill, as a heading has them."""
+    of_frame = ["in"] if timedelta(0) in fill.shift else []
+    before = [f"{format_duration(shift)} before" for shift in fill.shift if shift]
+    return f"{' and '.join(of_frame + before)} each frame of"
 
 
 def _shift(fill: Fill, row: Row) -> str:

@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 from transom.charts.section import Section
-from transom.charts.specs import labels, millis, spans
+from transom.charts.specs import label, labels, millis, spans
+from transom.core.durations import format_duration_long
 from transom.core.terminal import counted
+from transom.core.terminal_tables import plain
 from transom.engine.selection import Selection
 from transom.features.frames import input_columns
 from transom.features.frames.spec import Frame
 from transom.findings.text import key_text
+from transom.storage.tables import meanings as described
 
 LINES = 25
 """The maximum number of keys in a chart."""
@@ -38,15 +41,30 @@ def section(selection: Selection, name: str) -> Section:
         for text, row in zip(texts, rows, strict=True)
     ]
     keys = list(dict.fromkeys(bar["label"] for bar in bars))
+    longest = ""
+    if rows and selection.page == 1:
+        first = rows[0]
+        of = label(key_text(key, first) or "")
+        length = format_duration_long(timedelta(seconds=round(first["length_s"])))
+        longest = f" The longest: {f'{of}, ' if of else ''}{length} from {plain(first['start_time'])}."
+    meanings = {figures[name]: text for name, text in described("frames").items() if name in figures}
     some = f", those of the first {LINES} of {len(keys)} keys" if len(keys) > LINES else ""
     return Section(
         f"{name}: frames {frame.rule}",
-        f"{counted(total, 'frame')}, the longest first{query.drawn(rows, total)}{some}. Each is as the last "
-        "of these hours reports it; one that is partial may go on. Exact: the frames of the whole history of "
-        f"{', '.join(key) or 'the stream'}, over the borders of hours.{query.limit_note}"
+        f"{counted(total, 'frame')}, the longest first{query.drawn(rows, total)}{some}.{longest}"
+        f"{query.limit_note}"
         if total
         else "No frame in these hours.",
-        query.data_table(rows, total, columns=[figures.get(column, column) for column in columns]),
+        query.data_table(
+            rows,
+            total,
+            columns=[figures.get(column, column) for column in columns],
+            meanings=meanings,
+        ),
         spans((bar for bar in bars if bar["label"] in keys[:LINES]), [*STATES.values()]) if bars else None,
         name,
+        guarantee="Each is as the last of these hours reports it; one that is partial may go on. Exact: the "
+        f"frames of the whole history of {', '.join(key) or 'the stream'}, over the borders of hours."
+        if total
+        else "",
     )

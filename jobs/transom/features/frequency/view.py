@@ -3,19 +3,24 @@
 from dataclasses import replace
 
 from transom.charts.section import Section, thin
-from transom.charts.specs import bounds, labels, millis, panels
+from transom.charts.specs import bounds, label, labels, millis, panels
 from transom.core.durations import format_duration
 from transom.core.intervals import format_hour
 from transom.core.terminal import counted
 from transom.engine.selection import Query, Selection
 from transom.features.frequency.spec import Frequency
-from transom.findings.text import key_text
+from transom.findings.text import bounds_text, key_text
 from transom.storage.tables import instant
 
 ITEMS, POINTS = 25, 750
 """The maximum number of items in a chart, and of reports of one item."""
+FIRST = 3
+"""The number of items that the text names."""
 BOUNDS = ("high", "estimate", "low")
-COUNTED = "The count is certainly between low and high; estimate is that of the sketch within these bounds"
+COUNTED = (
+    "The count is certainly between low and high: where they are equal, it is exact. estimate is that of the "
+    "sketch within these bounds"
+)
 
 
 def section(selection: Selection, name: str) -> Section:
@@ -37,16 +42,18 @@ def _of_item(query: Query, name: str, block: Frequency) -> Section:
     ]
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
-        f"{counted(total, 'report')}, the last first. {_exactness(block)}" if total else "No report.",
+        f"{counted(total, 'report')}, the last first." if total else "No report.",
         query.data_table(page, total),
         panels(points, BOUNDS) if rows else None,
         name,
+        guarantee=_exactness(block) if total else "",
     )
 
 
 def _exactness(block: Frequency) -> str:
     over = (
-        f"{COUNTED}. It is too large by more than error_bound with a probability of at most {block.delta:g}"
+        f"{COUNTED}. Where they differ, it is too large by more than error_bound with a probability "
+        f"of at most {block.delta:g}"
     )
     match block.variant:
         case "simple" | "proportional":
@@ -70,19 +77,25 @@ def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
     chart = bounds(
         {"label": text, **{bound: rows[place][bound] for bound in BOUNDS}} for place, text in named.items()
     )
-    note = "No report in these hours."
+    note, guarantee = "No report in these hours.", ""
     for report in replace(query, columns=columns).rows(limit=1):
         # Vanilla has no window.
         window = "Up" if block.variant == "vanilla" else f"The {format_duration(block.window)} up"
         records = counted(report["window_records"], "record")
-        note = (
-            f"{counted(total, 'item')}. {window} to {format_hour(end)}: {records}. An item without a row has "
-            f"at most {report['max_unreported']}. {_exactness(block)}"
+        most = ", ".join(
+            f"{label(key_text(block.item, row) or '')} ({bounds_text(row['low'], row['high'])})"
+            for row in rows[:FIRST]
         )
+        note = (
+            f"{counted(total, 'item')}{query.drawn(rows[:ITEMS], total)}. {window} to {format_hour(end)}: "
+            f"{records}{f', of which {most}' if most and query.selection.page == 1 else ''}."
+        )
+        guarantee = f"An item without a row has at most {report['max_unreported']}. {_exactness(block)}"
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
         note,
         query.data_table(rows, total),
         chart if rows else None,
         name,
+        guarantee=guarantee,
     )

@@ -7,14 +7,16 @@ from itertools import islice
 from typing import Any
 
 from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
-from transom.charts.specs import labels, millis, spans
+from transom.charts.specs import label, labels, millis, spans
 from transom.core.durations import format_duration
 from transom.core.intervals import MICROSECOND, hour_of
 from transom.core.terminal import counted
+from transom.core.terminal_tables import plain
 from transom.engine.selection import Row, Selection
 from transom.features.patterns.spec import Pattern
 from transom.findings.text import key_text
 from transom.storage.tables import instant, literal
+from transom.storage.tables import meanings as described
 
 EPISODES = 25
 """The maximum number of episodes in a chart."""
@@ -62,13 +64,15 @@ def section(selection: Selection, name: str) -> Section:
     levels = sorted({row["level"] for row in drawn})
     matches = _matches(selection, name, pattern, drawn)
     points = _points(pattern, drawn, matches, named)
+    latest = ""
+    if rows and selection.page == 1:
+        first = rows[0]
+        of = f"{label(key_text(pattern.key, first) or '')}, " if pattern.key else ""
+        latest = f" The latest: {of}{plain(first['start_time'])} to {plain(first['last_time'])}."
     cut = " The earliest matches of these episodes have no points." if len(matches) == MATCHES else ""
     return Section(
         f"{name}: episodes",
-        f"{counted(total, 'episode')}, the latest first{query.drawn(drawn, total)}. Points are the steps of "
-        f"at most {MATCHES:,} matches, the latest, and the end of the window that detected the first, "
-        f"{DELAY} seconds after its last record. A partial episode is open at the end of these hours. "
-        f"{_exactness(pattern)}{cut}{query.limit_note}"
+        f"{counted(total, 'episode')}, the latest first{query.drawn(drawn, total)}.{latest}{query.limit_note}"
         if total
         else "No episode in these hours.",
         DataTable.of(
@@ -77,9 +81,15 @@ def section(selection: Selection, name: str) -> Section:
             total,
             1 + (selection.page - 1) * MAX_ROWS,
             download=lambda: map(cells, _with_delays(selection, name, query.stream())),
+            meanings={**described("episodes"), DELAY: described("matches")[DELAY]},
         ),
         spans(bars, [f"level {level}" for level in levels], points) if bars else None,
         name,
+        guarantee=f"Points are the steps of at most {MATCHES:,} matches, the latest, and the end of the "
+        f"window that detected the first, {DELAY} seconds after its last record. A partial episode is open: "
+        f"a match that is detected after these hours may join it. {_exactness(pattern)}{cut}"
+        if total
+        else "",
     )
 
 

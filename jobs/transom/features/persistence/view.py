@@ -1,20 +1,21 @@
 """The view of persistent items: a row of slots for each."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 from transom.charts.section import Section
-from transom.charts.specs import labels, millis, slots
+from transom.charts.specs import label, labels, millis, slots
 from transom.core.durations import format_duration
 from transom.core.terminal import counted
 from transom.engine.reader import sql_name
 from transom.engine.selection import Row, Selection
 from transom.features.persistence.spec import Persistence
-from transom.findings.text import key_text
+from transom.findings.text import bounds_text, key_text
 
-ITEMS, CELLS = 25, 100
-"""The maximum number of items in a chart, and of slots that are drawn one by one."""
+ITEMS, CELLS, FIRST = 25, 100, 3
+"""The maximum number of items in a chart, of slots that are drawn one by one, and of items in the text."""
 STATES = {"1": "seen", "0": "not seen", "?": "not remembered"}
 
 
@@ -32,19 +33,26 @@ def section(selection: Selection, name: str) -> Section:
         order=f"low DESC, high DESC, {item}",
     )  # fmt: skip
     rows, total = query.page()
-    watched = ", or watched" if block.watch else ""
+    watched = ", or are watched" if block.watch else ""
+    most = ", ".join(
+        f"{label(key_text(block.item, row) or '')} ({bounds_text(row['low'], row['high'])})"
+        for row in rows[:FIRST]
+    )
+    params = block.params
     named = labels({place: key_text(block.item, row) or "" for place, row in enumerate(rows[:ITEMS])})
-    cells = [cell for place, text in named.items() for cell in _cells(block, rows[place], text)]
+    cells = [cell for place, text in named.items() for cell in cells_of(block, rows[place], text)]
     return Section(
         f"{name}: items that come again and again",
-        f"{counted(total, 'item')} of {', '.join(block.item)} in most of the slots of "
-        f"{format_duration(block.slot)} of {format_duration(block.window)}{watched}, each as last reported"
-        f"{query.drawn(rows[:ITEMS], total)}. {_exactness(block)}{query.limit_note}"
+        f"{counted(total, 'item')} of {', '.join(block.item)} that were in {params.min_certain} or more of "
+        f"{slots_text(block.slots, block.slot)}, or close to it (in {params.min_reported} at "
+        f"least){watched}, each as last reported{query.drawn(rows[:ITEMS], total)}"
+        f"{f'. The first: {most}' if selection.page == 1 and rows else ''}.{query.limit_note}"
         if total
-        else "No item in most of the slots in these hours.",
+        else "No item in enough slots in these hours.",
         query.data_table(rows, total),
         slots(cells, [*STATES.values()]) if cells else None,
         name,
+        guarantee=_exactness(block) if total else "",
     )
 
 
@@ -52,13 +60,25 @@ def _exactness(block: Persistence) -> str:
     """Return the guarantees of a report."""
     params, watched = block.params, ", unless it is watched" if block.watch else ""
     return (
-        f"The number of slots, of {block.slots}, is certainly between low and high. An item in "
+        f"The number of slots, of {block.slots}, is certainly between low and high. The gaps are those from "
+        "the first contact of a slot to that of the next slot with one, not between all contacts. An item in "
         f"{params.min_certain} or more is reported with a probability of at least {1 - block.delta:g}; one "
         f"in fewer than {params.min_reported} never{watched}."
     )
 
 
-def _cells(block: Persistence, row: Row, label: str) -> Iterator[dict[str, Any]]:
+def slots_text(count: int, length: timedelta) -> str:
+    """Return a number of slots with their length.
+
+    >>> slots_text(60, timedelta(minutes=1)), slots_text(12, timedelta(minutes=5))
+    ('60 minutes', '12 slots of 5 minutes')
+    """
+    text = format_duration(length)
+    one, _, unit = text.partition(" ")
+    return counted(count, unit) if one == "1" else f"{counted(count, 'slot')} of {text}"
+
+
+def cells_of(block: Persistence, row: Row, label: str) -> Iterator[dict[str, Any]]:
     """Yield the slots of an item; equal neighbours together, if there are many."""
     text = row["slots"] or ""
     place = 0

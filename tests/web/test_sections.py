@@ -1,0 +1,138 @@
+"""How pages show sections and findings: orders, files, open tables, meanings of columns, groups and menus."""
+
+import csv
+import io
+import re
+
+from tests.support.elements import Elements
+from tests.support.viewed_lake import SIX, at, finding, window
+from tests.web.conftest import Pages
+from transom.views.render import OPEN_ROWS
+
+TABLE = re.compile(r"<details( open)?>\s*<summary>Figures: (\d+) rows?")
+
+
+def clients(text: str) -> list[str]:
+    return [row["client"] for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_fastest_growing_keys_are_a_page_and_a_file(pages: Pages) -> None:
+    rows = [window(4, f"k{n}", 9 - n, level=1, slope_n=n / 2, slope_sent=-n / 2) for n in range(7)]
+    pages.lake.add("aggregates", rows)
+    address = "/results/aggregates/traffic"
+    usual = Elements(pages.get(address).text)
+    (link,) = (link for link in usual.links if "order=sent" in link and ".csv" not in link)
+    assert "All windows of 2 hours every 1 hour of all 7 keys: 7 rows as CSV" in usual.text
+    assert clients(pages.get(f"{address}.csv").text) == [f"k{n}" for n in range(7)]
+    page = Elements(pages.get(link.removeprefix("/streams/six")).text)
+    shown = [row["client"] for row in page.sections["part-aggregates-traffic"].table]
+    assert shown == [f"k{n}" for n in range(7)]
+    (file,) = (link for link in page.links if ".csv" in link)
+    assert clients(pages.get(file.removeprefix("/streams/six")).text) == shown
+    assert clients(pages.get(f"{address}.csv?order=n").text) == shown[::-1]
+    assert "order: must be one of n, sent" in pages.get(f"{address}?order=pages", 422).text
+    assert "order: must be empty" in pages.get("/results/frames/busy?order=n", 422).text
+
+
+def test_small_tables_are_open_and_large_ones_closed(pages: Pages) -> None:
+    row = {
+        "hour": at(5),
+        "block": "regulars",
+        "window_end": at(6),
+        "high": 900,
+        "slots": "1",
+        "spell_id": "s",
+    }
+    for number in (OPEN_ROWS, OPEN_ROWS + 1):
+        pages.lake.add("persistent_items", [row | {"client": f"c{number}", "low": 1}])
+        first = number == OPEN_ROWS
+        if first:
+            more = [row | {"client": f"d{n}", "low": 1} for n in range(OPEN_ROWS - 1)]
+            pages.lake.add("persistent_items", more)
+        (found,) = TABLE.findall(pages.get("/results/persistence/regulars").text)
+        assert found == (" open" if first else "", str(number))
+
+
+def test_answer_is_above_the_table_and_the_guarantee_below(pages: Pages) -> None:
+    row = {"hour": at(5), "block": "regulars", "window_end": at(6), "high": 4, "low": 3, "spell_id": "s"}
+    pages.lake.add("persistent_items", [row | {"client": "c", "slots": "?111"}])
+    text = pages.get("/results/persistence/regulars").text
+    places = [
+        text.index(part) for part in ("1 item of client", "<svg", "Figures: 1 row", "An item in 3 or more")
+    ]
+    assert places == sorted(places)
+
+
+def test_columns_have_their_meanings(pages: Pages) -> None:
+    row = {"hour": at(5), "block": "regulars", "window_end": at(6), "high": 4, "low": 3, "spell_id": "s"}
+    pages.lake.add("persistent_items", [row | {"client": "c", "slots": "?111"}])
+    text = pages.get("/results/persistence/regulars").text
+    meaning = "coefficient of variation of the times between contacts"
+    assert f'<th scope="col" title="{meaning}' in text
+    assert f"<dt>gap_cv</dt><dd>{meaning}" in text
+    assert '<th scope="col">client</th>' in text
+
+
+def test_findings_of_an_item_are_one_entry_with_a_link_to_each(pages: Pages) -> None:
+    item = {"stage": "persistence", "block": "regulars", "kind": "persistent_item", "item": "a"}
+    pages.lake.find(
+        *(finding(n, f"six: title {n}", finding_id=f"f{n}", **item) for n in range(4)),
+        finding(1, "other", finding_id="o", **item | {"item": "b"}),
+    )
+    text = pages.get("").text
+    assert "5 findings, the worst first" in text
+    assert text.count('<li class="medium">') == 2
+    assert "3 more findings of the same item" in text
+    links = Elements(text).links
+    assert {link.rpartition("/")[2] for link in links if "/findings/" in link} == {
+        "f0",
+        "f1",
+        "f2",
+        "f3",
+        "o",
+    }
+    assert "six: title" not in text
+    assert "<bdi>title 3</bdi>" in text
+
+
+def test_hours_of_a_finding_reach_its_end(pages: Pages) -> None:
+    item = {"stage": "frequency", "block": "often", "kind": "heavy_hitter", "item": "/"}
+    pages.lake.find(
+        # Reported first in hour 1, so since the end of its window; up to hour 5.
+        finding(1, "x", finding_id="long", start_time=at(2), end_time=at(6), **item),
+        finding(1, "y", finding_id="once", start_time=at(2), end_time=at(2), **item),
+    )
+    for name, end in (("long", "06"), ("once", "02")):
+        links = Elements(pages.get(f"/findings/{name}").text).links
+        hours = f"/streams/six/hours?from=2015-05-17T01%3A00&to=2015-05-17T{end}%3A00"
+        assert hours in links
+
+
+def test_page_of_a_persistent_item_draws_its_slots(pages: Pages) -> None:
+    item = {"stage": "persistence", "block": "regulars", "kind": "persistent_item", "item": "a"}
+    evidence = ("in 2 to 3 of 4 slots", "?011")
+    pages.lake.find(
+        finding(4, "x", finding_id="x", start_time=at(5), end_time=at(5), evidence=evidence,
+                exactness="2..3", **item)
+    )  # fmt: skip
+    text = pages.get("/findings/x").text
+    assert "Each slot of 1 hour of the window up to 2015-05-17T05:00." in text
+    assert "<svg" in text
+    assert "?011" not in text
+    assert "2 to 3 of 4 hours: the number is certainly in this range" in text
+    assert "the 4 hours up to 2015-05-17T05:00" in text
+
+
+def test_menu_has_the_titles_of_blocks(pages: Pages) -> None:
+    titled = SIX.replace(
+        "    measures: {n: count,", "    title: What clients request\n    measures: {n: count,"
+    )
+    titled = titled.replace(
+        "    within: 3 hours", '    title: "{client} <came> back, {matches} times"\n    within: 3 hours'
+    )
+    pages.lake.file.write_text(titled)
+    page = pages.get("/results/aggregates/traffic").text
+    assert re.search(r'title="aggregates: traffic" aria-current="page">What clients request</a>', page)
+    assert re.search(r'title="patterns: back">client &lt;came&gt; back</a>', page)
+    assert re.search(r'title="frames: busy">busy</a>', page)
+    assert "<h1>What clients request <small>aggregates: traffic</small></h1>" in page

@@ -235,6 +235,8 @@ def grouped_bars(rows: Iterable[Row]) -> Spec:
             value is of all that the bar is about; if not, the bar is light. Without a value there is no bar.
     """
     rows = [*rows]
+    # Each bar has a text.
+    bars = len({row["series"] for row in rows})
     value = {"type": "quantitative", "title": None}
     place = {"y": _LABEL, "yOffset": {"field": "series", "sort": None}}
     opacity = {"condition": {"test": "datum.is_whole", "value": 1}, "value": 0.45}
@@ -243,7 +245,7 @@ def grouped_bars(rows: Iterable[Row]) -> Spec:
         "facet": _panels(rows),
         "spec": {
             "width": WIDTH,
-            "height": {"step": ROW_HEIGHT * 0.8, "for": "position"},
+            "height": {"step": 0.8 * ROW_HEIGHT * max(1, bars), "for": "position"},
             # A label without a value keeps its place.
             "transform": [
                 {"calculate": "datum.value || 0", "as": "bar"},

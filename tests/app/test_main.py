@@ -17,7 +17,7 @@ from transom.app import run_stage as job
 from transom.app.command_lines import submit
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.features.registry import OUTLETS
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger

@@ -1,6 +1,5 @@
 """Texts of a run in Airflow: its gates, its report and its asset events."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.dags.dag_runs import WEB, execute, run_of, web_dag
+from transom.core.intervals import HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.registry import STAGES
 from transom.findings.store import sync_ledger_findings
 from transom.ledger.ledger import Ledger, Run
+from transom.ledger.run_details import FileRead, Written
 
 # With the DAGs imported before: Airflow removes the existing log handlers on import.
 pytestmark = pytest.mark.usefixtures("dags")
@@ -123,21 +124,21 @@ def test_report_summarises_the_run(
         nodes[2], "few_errors", "error", 0.97, "at least 0.99", True, accepted="ops: a bad release"
     )
     ledger.record_checks("ingest", [passed], mine)
-    for name, start, end, work in (
-        (other, hours[0], hours[2], {"files_read": 9}),
-        (mine, hours[2], hours[2] + timedelta(hours=1), {"files_read": 2, "lines_rejected": 1}),
+    files = [
+        FileRead(f"landing/{name}.log", hour, hour, hour + HOUR, "ingested", False, 9, 9, 0, name == "late")
+        for name, hour in (("early", hours[1]), ("late", hours[1]), ("of-a-new-hour", hours[2]))
+    ]
+    for name, start, end, wrote, read, work in (
+        (other, hours[0], hours[2], hours[:2], files[:1], {"files_read": 9}),
+        (mine, hours[2], hours[2] + HOUR, hours[1:], files[1:], {"files_read": 2, "lines_rejected": 1}),
     ):
+        written = [Written("events", "events", "published", True, hour, hour + HOUR, 5) for hour in wrote]
         ledger.record_run(
             Run(
                 name, "trigger", "ingest", start, end, 1, None, 10, 10, {}, 1,
-                "v", datetime(2015, 5, 17, 12, tzinfo=UTC), work,
+                "v", datetime(2015, 5, 17, 12, tzinfo=UTC), work, written=written, files=read,
             )
         )  # fmt: skip
-    read = CheckResult(nodes[1], "file_readable", "error", 0, "0", True, file="landing/early.log")
-    ledger.record_checks("ingest", [read], other)
-    late = replace(read, file="landing/late.log")
-    of_new_hour = replace(read, partition=nodes[2], file="landing/of-a-new-hour.log")
-    ledger.record_checks("ingest", [read, late, of_new_hour], mine)
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     # The entries have no inputs, which decide whether an hour is fresh.
     monkeypatch.setattr("transom.app.freshness.stale_hours_of", lambda *of: {})

@@ -14,7 +14,7 @@ from tests.support.memory_histories import EventChange, HistoryRun, Strike, even
 from tests.support.memory_lake import HOUR, Killed, at, digest
 from tests.support.toy_lake import BACK, Lake, Toy
 from transom.core.partitions import PartitionKey
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.ledger.freshness import Freshness
 from transom.ledger.stale_reason import StaleReason
 from transom.storage.fencing import RunSuperseded

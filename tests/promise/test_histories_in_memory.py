@@ -19,7 +19,7 @@ from tests.support.memory_histories import (
     strikes,
 )
 from tests.support.memory_pipeline import CHANGED, OUTSIDE, STREAM, Pipeline, upstream
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.features.registry import STAGES
 
 HOURS = 6

@@ -16,7 +16,7 @@ from tests.support.stage_doubles import VALUES, Double
 from transom.app.definitions import definition, shared_state
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import PartitionKey
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.features.ingest.stage import ingest
 from transom.features.registry import STAGES
 from transom.ledger.freshness import Freshness

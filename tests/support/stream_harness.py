@@ -25,7 +25,7 @@ from transom.app.definitions import all_definitions
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval, format_hour
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.features.ingest.tables import Tables
 from transom.features.registry import FINDING_ORDER
 from transom.findings import store as findings

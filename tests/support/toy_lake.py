@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.event_lake import EventLake
 from tests.support.memory_lake import Row, Rows
 from transom.core.intervals import HOUR
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.ledger.check import Check
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.storage.tables import Table

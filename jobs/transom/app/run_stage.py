@@ -24,13 +24,15 @@ from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.check_builders import waivers_of
 from transom.engine.compaction import compact
-from transom.engine.runner import Outcome, drop_removed_blocks, run_steps
+from transom.engine.run_outcome import Outcome
+from transom.engine.runner import drop_removed_blocks, run_steps
 from transom.features.ingest.stage import ingest
 from transom.features.ingest.tables import Tables
 from transom.features.registry import INGEST_COUNTERS
 from transom.findings import store as findings
 from transom.findings import sync
 from transom.ledger.ledger import Ledger, Run
+from transom.ledger.run_details import FindingChanges, written_ranges
 from transom.spec.stream import Stream
 from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.store import Store
@@ -165,7 +167,7 @@ def run_stage(
         total.add(run_chunk(stage, context))
         compact(ledger, stage)
     start = time.monotonic()
-    sync_findings(ledger, stream, stage, total.stale)
+    changes = sync_findings(ledger, stream, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - start, 3)
     gauges = {} if stage == SOURCE_STAGE else stream.feature(stage).gauges(stream)
     counters = {**total.counters, **total.gauges, **gauges}
@@ -174,6 +176,8 @@ def run_stage(
         partitions_repaired=total.partitions_repaired, stale_since=total.stale_since,
         rows_read=total.counters.get("lines_read", 0), rows_out=total.rows_out, phase_seconds=seconds,
         counters=counters, counter_limits=total.limits,
+        written=written_ranges(total.written), files=total.files, findings=changes.rows,
+        finding_counts=changes.counts,
     )  # fmt: skip
     ledger.record_run(run)
     incomplete = f" ({total.incomplete} incomplete)" if total.incomplete else ""
@@ -226,8 +230,11 @@ def _format_counters(stream: Stream, counters: Mapping[str, int], limits: Mappin
 
 def sync_findings(
     ledger: Ledger, stream: Stream, stage: str, stale: Mapping[PartitionKey, PartitionState | None]
-) -> None:
+) -> FindingChanges:
     """Update the findings of a stage, and after the source stage those of removed stages.
+
+    Returns:
+        The findings that are new, updated or withdrawn.
 
     Args:
         ledger: the ledger of the stream.
@@ -235,12 +242,14 @@ def sync_findings(
         stage: the name of the stage.
         stale: as of `findings.sync_ledger_findings`.
     """
-    nouns = {feature.name: feature.rows for feature in stream.features}
+    nouns, changes = {feature.name: feature.rows for feature in stream.features}, FindingChanges()
     noun = nouns.get(stage, "events")
-    findings.sync_ledger_findings(ledger, stream.name, stage, stale, stream.built_in, noun)
+    findings.sync_ledger_findings(ledger, stream.name, stage, stale, stream.built_in, noun, changes)
     removed = findings.stages(ledger) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
     for name in removed:
-        findings.sync_ledger_findings(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
+        noun = nouns.get(name, "rows")
+        findings.sync_ledger_findings(ledger, stream.name, name, {}, stream.built_in, noun, changes)
     for feature in stream.features:
         if feature.name in {stage, *removed} and feature.findings is not None:
-            sync.sync_table_findings(ledger, stream, resolve_name(feature.findings))
+            sync.sync_table_findings(ledger, stream, resolve_name(feature.findings), changes)
+    return changes

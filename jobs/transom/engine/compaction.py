@@ -3,17 +3,22 @@
 Every run adds files of a few rows, and a claim reads all files of its stage. The rows do not change. One of
 two concurrent commits is refused. A claim or record is then retried; a compaction is left to a later run.
 Fencing tokens only grow. Merged files stay on the disk, as it is unknown when their last reader ends.
+
+When files of `runs` are merged, the details of runs that are older than a year are deleted.
 """
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from transom.findings.store import NAME
 from transom.ledger.ledger import Ledger
-from transom.storage.tables import Table
+from transom.ledger.run_details import DETAILS, KEPT_DAYS
+from transom.storage.tables import Table, instant, literal, query
 
 SCATTERED = 64
 """The maximum number of small files of a stage in a table; more are merged."""
@@ -31,3 +36,24 @@ def compact(ledger: Ledger, stage: str) -> None:
         if len(own.filter(pc.less(own, FULL // 2))) > SCATTERED:
             with suppress(CommitFailedError):
                 table.optimize.compact([("stage", "=", stage)], target_size=FULL)
+                if name == "runs":
+                    delete_details(table, stage, datetime.now(UTC) - timedelta(days=KEPT_DAYS))
+
+
+def delete_details(runs: DeltaTable, stage: str, before: datetime) -> None:
+    """Delete the details of a stage's runs that ended before a time; their other columns stay.
+
+    Raises:
+        CommitFailedError: another commit has changed the table meanwhile.
+    """
+    # A predicate on a list is refused; so files without details are skipped by their times.
+    own = f"stage = {literal(stage)}"
+    sql = f"SELECT min(finished_at) AS oldest FROM t WHERE {own} AND written IS NOT NULL"
+    (oldest,) = query(runs, sql)["oldest"]
+    if not oldest.is_valid or oldest.as_py() >= before:
+        return
+    runs.update(
+        updates=dict.fromkeys(DETAILS, "NULL"),
+        predicate=f"{own} AND finished_at >= {instant(oldest.as_py())} AND finished_at < {instant(before)}",
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )

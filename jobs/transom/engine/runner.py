@@ -14,12 +14,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR, Interval
-from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, PartitionState, TableKey
+from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, TableKey
 from transom.engine.external import ExternalSources
 from transom.engine.measurement import RunRows
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.engine.publisher import ComputedStep, States, publish_partitions, readable
 from transom.engine.retention import Series, expire
+from transom.engine.run_outcome import Outcome
 from transom.engine.staging import StagedOutput
 from transom.ledger.ledger import Ledger
 from transom.ledger.scope import Scope
@@ -30,65 +31,6 @@ from transom.ledger.waivers import Waiver
 from transom.storage.fencing import RunSuperseded
 from transom.storage.session import FEW_ROWS, suited_to
 from transom.storage.store import PinnedTables, Store, Write, in_hours
-
-
-@dataclass
-class Outcome:
-    """The results of a run, for `runs` and for logs. Sums over chunks, unless stated otherwise.
-
-    Attributes:
-        rows_out: the number of published rows.
-        partitions_repaired: the number of partitions computed outside the interval.
-        published: the number of published partitions.
-        incomplete: the number of published partitions that are incomplete.
-        quarantined: the number of quarantined partitions.
-        blocked: the number of blocked partitions.
-        stale: the stale partitions out of the run's reach, with their states after the last chunk.
-        counters: counts of the run's work, by name.
-        limits: theoretical maxima of some counters, by name.
-        gauges: counts of what exists after the last chunk, by name.
-    """
-
-    rows_out: int = 0
-    partitions_repaired: int = 0
-    published: int = 0
-    incomplete: int = 0
-    quarantined: int = 0
-    blocked: int = 0
-    stale: dict[PartitionKey, PartitionState | None] = field(default_factory=dict)
-    counters: dict[str, int] = field(default_factory=dict)
-    limits: dict[str, int] = field(default_factory=dict)
-    gauges: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, states: Iterable[PartitionState | None], repaired: int) -> "Outcome":
-        """Return the counts of some new states."""
-        new = [state for state in states if state is not None]
-        published = [state for state in new if state.status == "published"]
-        statuses = Counter(state.status for state in new)
-        return cls(
-            rows_out=sum(state.rows for state in published),
-            partitions_repaired=repaired,
-            published=len(published),
-            incomplete=sum(not state.complete for state in published),
-            quarantined=statuses["quarantined"],
-            blocked=statuses["blocked"],
-        )
-
-    @property
-    def stale_since(self) -> datetime | None:
-        """The first stale hour out of reach; None if there is none."""
-        return min((partition.hour for partition in self.stale), default=None)
-
-    def add(self, other: "Outcome") -> None:
-        """Add the outcome of the next chunk."""
-        for name in ("rows_out", "partitions_repaired", "published", "incomplete", "quarantined", "blocked"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.stale = other.stale
-        for counts, more in ((self.counters, other.counters), (self.limits, other.limits)):
-            for name, count in more.items():
-                counts[name] = counts.get(name, 0) + count
-        self.gauges = other.gauges or self.gauges
 
 
 def run_steps(
@@ -237,7 +179,7 @@ class _StageRun:
         finally:
             if staged is not None:
                 staged.discard()
-        outcome = Outcome.of(states.values(), todo.repaired)
+        outcome = Outcome.of(states, todo.repaired, snapshot)
         sums = Counter[str]()
         for counters in counted.values():
             for (_, name), amount in counters.sums.items():

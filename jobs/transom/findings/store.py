@@ -20,6 +20,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, Severity, from_ledger
 from transom.findings.text import key_text, value_in_key
 from transom.ledger.ledger import Ledger
+from transom.ledger.run_details import FindingChanges, SeenFinding
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.spec.feature import USUAL_PLACE, FindingOrder
 from transom.spec.stream import Stream
@@ -219,6 +220,7 @@ def sync_ledger_findings(
     stale: Mapping[PartitionKey, PartitionState | None],
     rules: Mapping[str, BuiltIn] = OF_INGEST,
     noun: str = "events",
+    changes: FindingChanges | None = None,
 ) -> bool:
     """Bring a stage's findings up to date with its ledger; return whether something was written.
 
@@ -233,6 +235,7 @@ def sync_ledger_findings(
             changed since do not count.
         rules: as of `from_ledger`.
         noun: as of `from_ledger`.
+        changes: records the findings that change.
 
     Raises:
         CommitFailedError: every attempt conflicted with another commit.
@@ -247,15 +250,22 @@ def sync_ledger_findings(
             snapshot = ledger.snapshot()
         same = [partition for partition, entry in stale.items() if snapshot.get(partition) == entry]
         current = from_ledger(stream, stage, snapshot, ledger.failures(snapshot, stage), same, rules, noun)
-        published = map(finding_of_row, read_rows(table, own))
+        published = list(map(finding_of_row, read_rows(table, own)))
         if sorted(published, key=_BY_ID) == sorted(current, key=_BY_ID):
             return written
         try:
             replace(table, own, current)
             written = True
+            if changes is not None:
+                changes.record(seen(published), seen(current))
         except CommitFailedError:
             continue
     raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
+
+
+def seen(findings: Iterable[Finding]) -> dict[str, SeenFinding]:
+    """Return findings by their ids, for `FindingChanges`."""
+    return {of.finding_id: SeenFinding(of.severity, of.title, of) for of in findings}
 
 
 def replace(table: DeltaTable, condition: str, findings: Iterable[Finding]) -> None:

@@ -26,6 +26,7 @@ from transom.findings.store import NAME, replace
 from transom.findings.text import short_hash
 from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
+from transom.ledger.run_details import FindingChanges, SeenFinding
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.endings import SuppressSpec
 from transom.spec.stream import Stream
@@ -44,10 +45,18 @@ Summary = tuple[FindingTemplate, pa.Table]
 """A template, and a table with a row for each finding from `FindingTemplate.summarize`, and its mark."""
 
 
-def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
+def sync_table_findings(
+    ledger: Ledger, stream: Stream, source: FindingSource, changes: FindingChanges | None = None
+) -> bool:
     """Bring the findings of a source up to date with its table's rows; return whether some were written.
 
     After a conflict with another commit, everything is computed again.
+
+    Args:
+        ledger: the ledger of the stream.
+        stream: the stream.
+        source: the source.
+        changes: records the findings that change.
 
     Raises:
         CommitFailedError: every attempt conflicted with another commit.
@@ -71,7 +80,7 @@ def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -
         try:
             # After a commit the table is at the version of this commit: a later one of others conflicts.
             for hours in _portions(due):
-                _replace(findings, source, hours, _render(stream, source, summaries, hours))
+                _replace(findings, source, hours, _render(stream, source, summaries, hours), changes)
                 done |= {(hour, due[hour]) for hour in hours}
         except CommitFailedError:
             refused += 1
@@ -231,10 +240,29 @@ def _values(column: pa.ChunkedArray) -> Iterator[Any]:
 
 
 def _replace(
-    table: DeltaTable, source: FindingSource, hours: Collection[BlockHour], findings: Iterable[Finding]
+    table: DeltaTable,
+    source: FindingSource,
+    hours: Collection[BlockHour],
+    findings: Iterable[Finding],
+    changes: FindingChanges | None,
 ) -> None:
     where = " OR ".join(
         f"(block = {literal(block)} AND {in_hours_sql(hour for _, hour in own)})"
         for block, own in groupby(hours, itemgetter(0))
     )
-    replace(table, f"{source.condition} AND ({where})", findings)
+    where = f"{source.condition} AND ({where})"
+    before, after = _seen(table, where) if changes is not None else {}, dict[str, SeenFinding]()
+
+    def passing() -> Iterator[Finding]:
+        for of in findings:
+            after[of.finding_id] = SeenFinding(of.severity, of.title, of.source_hash)
+            yield of
+
+    replace(table, where, passing())
+    if changes is not None:
+        changes.record(before, after)
+
+
+def _seen(table: DeltaTable, where: str) -> dict[str, SeenFinding]:
+    rows = query(table, f"SELECT finding_id, severity, title, source_hash FROM t WHERE {where}").to_pylist()
+    return {row["finding_id"]: SeenFinding(row["severity"], row["title"], row["source_hash"]) for row in rows}

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from transom.core.intervals import format_hour
+from transom.core.intervals import HOUR, format_hour
 from transom.core.partitions import (
     PREVIOUS_REASON,
     PREVIOUS_REASONS,
@@ -28,6 +28,7 @@ from transom.core.partitions import (
 )
 from transom.core.reasons import write
 from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
+from transom.ledger.run_details import DETAILS, FileRead, Written, as_rows
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.tables import Table, TableFolder, in_hours_sql, literal, query, read_rows, retry
@@ -57,6 +58,23 @@ class Run:
     finished_at: datetime
     counters: Mapping[str, int] = field(default_factory=dict)
     counter_limits: Mapping[str, int] = field(default_factory=dict)
+    written: Sequence[Written] = ()
+    files: Sequence[FileRead] = ()
+    findings: Sequence[Mapping[str, object]] = ()
+    finding_counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of `runs`."""
+        return {
+            **vars(self),
+            "from": self.start,
+            "to": self.end,
+            "first_hour": min((of.start for of in self.written), default=None),
+            "last_hour": max((of.end - HOUR for of in self.written), default=None),
+            "written": as_rows(self.written),
+            "files": as_rows(self.files),
+        }
 
 
 class Ledger(TableFolder):
@@ -197,7 +215,7 @@ class Ledger(TableFolder):
 
     def record_run(self, run: Run) -> None:
         """Append a finished run."""
-        self._append("runs", [{**vars(run), "from": run.start, "to": run.end}])
+        self._append("runs", [run.row])
 
     def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
         source = pa.Table.from_pylist(rows, schema=self.tables[name].arrow_schema())
@@ -245,9 +263,18 @@ class Ledger(TableFolder):
         commits = self.open("ledger").history(1)
         return datetime.fromtimestamp(commits[0]["timestamp"] / 1000, UTC) if commits else None
 
-    def runs(self, where: str = "TRUE") -> list[dict[str, Any]]:
-        """Return the finished runs that meet an SQL condition, oldest first."""
-        rows = read_rows(self.open("runs"), where)
+    def runs(self, where: str = "TRUE", details: bool = False) -> list[dict[str, Any]]:
+        """Return the finished runs that meet an SQL condition, oldest first.
+
+        Args:
+            where: the condition.
+            details: whether to read the columns `DETAILS`, which may have thousands of values in a row.
+        """
+        table = self.open("runs")
+        names = [of.name for of in table.schema().fields if details or of.name not in DETAILS]
+        listed = ", ".join(f'"{name}"' for name in names)
+        found = query(table, f"SELECT {listed} FROM t WHERE {where}")
+        rows: list[dict[str, Any]] = found.to_pylist(maps_as_pydicts="strict")
         return sorted(rows, key=lambda row: (row["finished_at"], row["run_id"]))
 
     def end_of_run(self, run_id: str) -> datetime | None:

@@ -41,6 +41,10 @@ _STRUCTS = (
     "id:string,time:timestamp,count:bigint",
     "name:string,value:string",
     "event_time:timestamp,source_id:string,source_line:bigint",
+    "block:string,table:string,status:string,changed:boolean,start:timestamp,end:timestamp,rows:bigint",
+    "path:string,hour:timestamp,start:timestamp,end:timestamp,status:string,replaced:boolean,lines:bigint,"
+    "records:bigint,rejected:bigint,late:boolean",
+    "finding_id:string,change:string,severity:string,title:string",
 )
 ARROW_TYPES: dict[str, pa.DataType] = {
     **_PLAIN,

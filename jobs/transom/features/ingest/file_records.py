@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, hour_of
+from transom.ledger.run_details import FileRead
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "quarantined", "missing"]
 OWNS_ROWS: tuple[Status, ...] = ("ingested", "duplicate")
@@ -150,6 +151,23 @@ class FileRecord:
     def touched(self) -> frozenset[datetime]:
         """The hours that hold rows of this file, or lack some of them."""
         return frozenset((self.hour, *self.hours, *self.pending_hours))
+
+
+def file_read(file: FileRecord, content: FileContent, known: FileRecord | None, had_hour: bool) -> FileRead:
+    """Return what the table `runs` has of a file that a run read.
+
+    Args:
+        file: its new row of `files`.
+        content: the content that was read.
+        known: its row before; None if it was not recorded.
+        had_hour: whether an earlier run had its hour.
+    """
+    hours, before = file.touched - {UNKNOWN_HOUR}, known.last_read_source_id if known else None
+    return FileRead(
+        file.path, file.hour, min(hours, default=None), max(hours) + HOUR if hours else None, file.status,
+        before not in (None, content.source_id), content.lines, content.accepted, content.rejected,
+        before is None and had_hour,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

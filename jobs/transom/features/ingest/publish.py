@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import publish_marks
 from transom.engine.publisher import Metrics, States
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import with_duplicates
@@ -75,10 +75,10 @@ def publish_hours(
             pinned=snapshot.pins.versions,
             still_valid=_still_valid(snapshot, decisions),
         ).publish(rows.store, ledger)
-    of_events = [state for key, state in states.items() if state and key.table == "events"]
-    outcome = Outcome.of(of_events, step.plan.repaired)
+    of_events = {key: state for key, state in states.items() if key.table == "events"}
+    outcome = Outcome.of(of_events, step.plan.repaired, snapshot.ledger_state)
     # Rows of quarantined hours are published, too.
-    outcome.rows_out = sum(state.rows for state in of_events)
+    outcome.rows_out = sum(state.rows for state in of_events.values() if state)
     outcome.stale = stale_after(snapshot, files, states)
     return outcome
 

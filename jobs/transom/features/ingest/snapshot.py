@@ -114,6 +114,16 @@ class IngestSnapshot:
         """Return whether an earlier run requested an hour."""
         return hour in self.ledger_state.hours(STAGE)
 
+    def had_run(self, hour: datetime) -> bool:
+        """Return whether an earlier run has published or quarantined an hour."""
+        state = self.ledger_state.get(partition_of("events", hour))
+        return (
+            hour != UNKNOWN_HOUR
+            and self.was_requested(hour)
+            and state is not None
+            and state.status != "writing"
+        )
+
     def is_requested(self, hour: datetime) -> bool:
         """Return whether this run or an earlier one requests an hour."""
         return hour in self.scope.requested or self.was_requested(hour)

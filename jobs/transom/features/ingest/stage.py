@@ -8,11 +8,11 @@ from collections import Counter
 
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import CheckResult
-from transom.engine.runner import Outcome
+from transom.engine.run_outcome import Outcome
 from transom.features.ingest.damaged_rows import damaged_partitions, waiting_partitions, with_losses
 from transom.features.ingest.file_checks import check_files, conditions_of
 from transom.features.ingest.file_decisions import decide, late_files
-from transom.features.ingest.file_records import FileContent
+from transom.features.ingest.file_records import FileContent, file_read
 from transom.features.ingest.file_selection import in_scope, needs_read
 from transom.features.ingest.hour_plan import IngestDecision, changed_hours
 from transom.features.ingest.inventory import Inventory
@@ -69,6 +69,11 @@ def ingest(
     contents, inventory = decision.contents.values(), snapshot.inventory
     assert inventory is not None  # it has all files
     changed = Counter(file.status for file in decision.decisions.files.values())
+    outcome.files = [
+        file_read(file, content, snapshot.recorded.get(path), snapshot.had_run(file.hour))
+        for path, content in decision.contents.items()
+        if (file := decision.files.get(path))
+    ]
     outcome.counters |= {
         "files_read": len(contents),
         "lines_read": sum(content.lines for content in contents),

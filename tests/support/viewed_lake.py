@@ -115,8 +115,8 @@ class ViewedLake:
         """Record a run."""
         self.ledger.record_run(
             Run(
-                "r", "schedule", stage, at(start), at(end), 0, None, 12, 3, {"total": 7.5}, 100, __version__,
-                datetime(2015, 5, 20, tzinfo=UTC), counters=counters,
+                f"r{start}", "schedule", stage, at(start), at(end), 0, None, 12, 3, {"total": 7.5}, 100,
+                __version__, datetime(2015, 5, 20, tzinfo=UTC), counters=counters,
             )
         )  # fmt: skip
 

@@ -13,6 +13,8 @@ from transom.storage.tables import literal, meanings
 
 CUT = 2_000
 """The maximum number of characters of a text of an event."""
+FIRST = 20
+"""The number of events that the page of an hour shows."""
 LATEST_FIRST = "event_time DESC, source_id, source_line"
 OLDEST_FIRST = "event_time, source_id, source_line"
 AT_ONCE = 1_000
@@ -28,6 +30,17 @@ def of_key(selection: Selection) -> Section:
     return section(
         query, "Events of the key", f"{note if total else 'No event in these hours.'} {coverage}", rows, total
     )
+
+
+def of_hour(selection: Selection) -> Section:
+    """Return the first events of the selected hour."""
+    query = events(selection, order=OLDEST_FIRST)
+    rows = query.rows(FIRST)
+    total = len(rows) if len(rows) < FIRST else query.count()
+    first = f", the first {len(rows)} of them" if len(rows) < total else ""
+    note = f"{counted(total, 'event')}{first}." if total else "No event."
+    coverage = selection.coverage(SOURCE_STAGE, EVENTS, [EVENTS])
+    return section(query, "Events", f"{note} {coverage}", rows, total)
 
 
 def events(selection: Selection, where: str = "TRUE", order: str = LATEST_FIRST) -> Query:

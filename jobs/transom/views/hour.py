@@ -61,6 +61,17 @@ class HourDetail:
     to_run: Interval | None = None
 
 
+def neighbours(hour: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the hour before an hour and the one after it; None at the ends of the calendar."""
+    around: list[datetime | None] = []
+    for length in (-HOUR, HOUR):
+        try:
+            around.append(hour + length)
+        except OverflowError:
+            around.append(None)
+    return around[0], around[1]
+
+
 def hour_detail(
     stream: Stream, file: object, lake: str, ledger: Ledger, freshness: Freshness, hour: datetime
 ) -> HourDetail:

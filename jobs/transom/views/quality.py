@@ -16,7 +16,7 @@ from transom.engine.reader import sql_name
 from transom.engine.selection import MAX_READ, Selection
 from transom.spec.external_source import EVENTS
 from transom.storage.tables import in_hours_sql, instant, literal
-from transom.views import check_history
+from transom.views import check_history, runs
 from transom.views.events import CUT
 
 SAMPLES = 3
@@ -36,7 +36,7 @@ def sections(selection: Selection, check: str | None = None) -> list[Section]:
         _unpublished(selection),
         _rejected(selection),
         _work(selection),
-        _runs(selection),
+        runs.section(selection),
     ]
 
 
@@ -154,39 +154,13 @@ def _samples(selection: Selection, reason: str, hours: list[tuple[datetime, int]
     )
 
 
-def _runs(selection: Selection) -> Section:
-    """Return the last runs over the hours."""
-    columns = ["stage", "from", "to", "trigger", "finished_at", "rows_read", "rows_out"]
-    of = _of_runs(selection.interval)
-    names = ", ".join(map(sql_name, [*columns, "phase_seconds"]))
-    skipped = (selection.page - 1) * MAX_ROWS
-    rows = selection.ask(
-        "runs",
-        f"SELECT {names} FROM t WHERE {of} ORDER BY finished_at DESC, run_id "
-        f"LIMIT {MAX_ROWS} OFFSET {skipped}",
-    )
-    (total,) = [
-        row["total"] for row in selection.ask("runs", f"SELECT count(*) AS total FROM t WHERE {of}")
-    ] or [0]
-    cells = [
-        (*(row[column] for column in columns), dict(row["phase_seconds"] or ()).get("total")) for row in rows
-    ]
-    return Section(
-        "Runs",
-        f"{counted(total, 'run')} over these hours, the last first." if total else "No run over these hours.",
-        DataTable.of([*columns, "seconds"], cells, total, 1 + skipped) if total else None,
-        None,
-        "runs",
-    )
-
-
 def _work(selection: Selection) -> Section:
     """Return the work of runs over the hours next to the greatest work that theory allows."""
     columns = ("from", "to", "stage", "counter", "work", "bound", "share", "finished_at")
     rows = selection.each(
         "runs",
         'SELECT "from", "to", stage, finished_at, counters, counter_limits FROM t '
-        f"WHERE {_of_runs(selection.interval)} AND counter_limits IS NOT NULL "
+        f"WHERE {runs.requested(selection.interval)} AND counter_limits IS NOT NULL "
         "ORDER BY finished_at DESC, run_id",
     )
     work: list[dict[str, Any]] = []
@@ -227,10 +201,6 @@ def _work(selection: Selection) -> Section:
         segments(drawn) if drawn else None,
         "work",
     )
-
-
-def _of_runs(interval: Interval) -> str:
-    return f'"from" < {instant(interval.end)} AND "to" > {instant(interval.start)}'
 
 
 def _lines(selection: Selection) -> Section:

@@ -71,6 +71,10 @@ class Links:
         link = self("key", **key_parameters(key), **parameters)
         return link if len(link) <= LONGEST else None
 
+    def run(self, name: str) -> str:
+        """Return the address of the page of a run."""
+        return self("runs", name)
+
     def dag(self, *segments: object) -> str:
         """Return the address of the DAG in Airflow."""
         return address(self.airflow, "dags", self.stream, *segments)

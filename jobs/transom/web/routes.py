@@ -17,15 +17,18 @@ from transom.core.locations import lake
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.findings.from_ledger import SEVERITIES, Finding
-from transom.views import csv, quality, results
+from transom.views import csv, events, quality, results
 from transom.views.block_titles import block_titles
 from transom.views.finding import finding_of
 from transom.views.finding_text import FindingText
 from transom.views.findings import ANSWERS, STATES, FindingFilter, findings_of, table_of
-from transom.views.hour import hour_detail
+from transom.views.hour import hour_detail, neighbours
+from transom.views.hour_history import hour_history
 from transom.views.hour_inputs import events_text, files_text
 from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
+from transom.views.run_changes import run_changes
+from transom.views.runs import run_of
 from transom.views.stream_hours import StreamHours
 from transom.web.links import Links, hours_of
 from transom.web.open_streams import OpenStreams
@@ -271,13 +274,34 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
             interval = Interval.of_hour(parse_hour(hour, "hour"))
         opened = visit.opened
         visit.note(*opened.notices())
+        # The menu leads to pages of this hour.
+        visit.start, visit.end = hours_of(interval).values()
+        history, notices = opened.consistent(interval, {}, 1, partial(hour_history, hour=interval.start))
+        lines, _ = opened.consistent(interval, {}, 1, events.of_hour)
+        visit.note(*notices)
         freshness = opened.freshness(opened.snapshot())
         detail = hour_detail(opened.stream, visit.file, lake(), opened.ledger, freshness, interval.start)
         is_known = {stage.state for stage in detail.stages} != {"none"}
         facts = {"events": events_text(opened, interval.start), "files": files_text(opened, interval.start)}
         return visit.page(
-            "hour.html", 200 if is_known else 404, interval=interval, detail=detail, facts=facts
-        )
+            "hour.html", 200 if is_known else 404, interval=interval, detail=detail, history=history,
+            facts=facts, events=lines, around=neighbours(interval.start),
+        )  # fmt: skip
+
+    @router.get("/runs/{name:path}")
+    def run(visit: OfVisit, name: str) -> Response:
+        """Show what a run changed."""
+        opened = visit.opened
+        visit.note(*opened.notices())
+        selection = opened.selection(visit.interval())
+        found = run_of(selection, name)
+        if found is None:
+            raise HTTPException(
+                404, "The lake has no run of this name: it is active, was killed, or is mistyped."
+            )
+        visit.start, visit.end = hours_of(found.interval).values()
+        changes = run_changes(selection, found, opened.freshness(opened.snapshot()))
+        return visit.page("run.html", interval=found.interval, changes=changes)
 
 
 def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:

@@ -1,0 +1,210 @@
+"""The changes of a run: late files, hours that it wrote beyond its request with their cause, findings."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from transom.app.definitions import definitions_of
+from transom.charts.section import MAX_ROWS
+from transom.core.hour_sets import HourSet
+from transom.core.intervals import Interval, format_hours
+from transom.core.partitions import SOURCE_STAGE
+from transom.core.terminal import counted
+from transom.engine.selection import Selection
+from transom.ledger.dependents import dependents_of
+from transom.ledger.freshness import Freshness
+from transom.ledger.run_details import FileRead, Written
+from transom.ledger.run_records import RunRecord
+from transom.views.runs import RunGroup
+
+MAX_CAUSES = 20
+"""The maximum number of changed hours whose dependents are looked up."""
+UNKNOWN = "an input, a check or the stream file had changed since it was computed"
+"""The cause of hours that no file of the run explains."""
+
+
+@dataclass(frozen=True)
+class WrittenBeyond:
+    """Hours that a run wrote outside its request.
+
+    Attributes:
+        stage: the stage.
+        block: the block.
+        table: the table.
+        hours: the hours.
+        outcome: published, incomplete, quarantined, blocked or deleted; with the same rows or not.
+        cause: the root cause.
+    """
+
+    stage: str
+    block: str
+    table: str
+    hours: Interval
+    outcome: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class FileOfRun:
+    """A file that a run read, and whether it was late, new, or a new content of a known one."""
+
+    file: FileRead
+    remark: str
+
+
+@dataclass(frozen=True)
+class ChangedFinding:
+    """A finding that a run made new, updated or withdrew."""
+
+    finding_id: str
+    change: str
+    severity: str
+    title: str
+
+
+@dataclass(frozen=True)
+class RunChanges:
+    """The changes of a run.
+
+    Attributes:
+        run: the run.
+        files: the files that it read, the late ones first; at most `MAX_ROWS`.
+        more_files: the number of the others.
+        late: the number of late files.
+        beyond: what it wrote outside its request; at most `MAX_ROWS`.
+        more_beyond: the number of the others.
+        findings: the findings that it changed, the withdrawn ones first.
+        counts: the number of all of them, by change.
+    """
+
+    run: RunGroup
+    files: tuple[FileOfRun, ...]
+    more_files: int
+    late: int
+    beyond: tuple[WrittenBeyond, ...]
+    more_beyond: int
+    findings: tuple[ChangedFinding, ...]
+    counts: Mapping[str, int]
+
+    @property
+    def summary(self) -> list[str]:
+        """Sentences on the run as a whole."""
+        if not self.run.known:
+            why = "it is older than these records, or than a year"
+            return [f"The lake does not have what this run wrote: {why}."]
+        hours = {(of.stage, hour) for of in self.beyond for hour in of.hours.hours()}
+        stages = [*dict.fromkeys(of.stage for of in self.beyond)]
+        beyond = ", ".join(
+            f"{counted(sum(one == stage for one, _ in hours), 'hour')} of {stage}" for stage in stages
+        )
+        names = [name for name in ("new", "updated", "withdrawn") if self.counts.get(name)]
+        changes = ", ".join(f"{self.counts[name]} {name}" for name in names)
+        return [
+            f"{counted(len(self.files) + self.more_files, 'file')} read, of which {self.late} late.",
+            f"Written beyond the request: {beyond or 'nothing'}.",
+            f"Findings: {changes or 'none changed'}.",
+        ]
+
+
+def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> RunChanges:
+    """Return what a run changed.
+
+    Args:
+        selection: the state of the lake.
+        run: the run, with its details.
+        freshness: which hours are computed from which ones, by the stream file of now.
+    """
+    files = {of.path: of for one in run.stages for of in one.files or ()}
+    late = {of.path for one in run.stages for of in one.late_files}
+    ordered = sorted(files.values(), key=lambda of: (of.path not in late, not of.replaced, of.hour, of.path))
+    causes = _Causes(selection, run, freshness, late)
+    beyond = [_beyond(one, of, causes) for one in run.stages for of in one.outside()]
+    counts: dict[str, int] = {}
+    for one in run.stages:
+        for change, count in (one.finding_counts or {}).items():
+            counts[change] = counts.get(change, 0) + count
+    findings = [
+        ChangedFinding(of["finding_id"], of["change"], of["severity"], of["title"])
+        for one in run.stages
+        for of in one.findings
+    ]
+    order = ("withdrawn", "updated", "new")
+    findings.sort(key=lambda of: (order.index(of.change), of.title))
+    return RunChanges(
+        run, tuple(FileOfRun(of, _remark(of, late)) for of in ordered[:MAX_ROWS]),
+        max(0, len(ordered) - MAX_ROWS), len(late), tuple(beyond[:MAX_ROWS]), max(0, len(beyond) - MAX_ROWS),
+        tuple(findings), counts,
+    )  # fmt: skip
+
+
+def _remark(file: FileRead, late: Iterable[str]) -> str:
+    words = [*(["late"] if file.path in late else []), *(["new content"] if file.replaced else [])]
+    return ", ".join(words) or "in time"
+
+
+def _beyond(record: RunRecord, of: Written, causes: "_Causes") -> WrittenBeyond:
+    hours = Interval(of.start, of.end)
+    same = "" if of.changed or of.status not in ("published", "incomplete") else ", the same rows as before"
+    return WrittenBeyond(
+        record.stage, of.block, of.table, hours, f"{of.status}{same}", causes.of(record.stage, hours)
+    )
+
+
+class _Causes:
+    """The root causes of the hours that a run wrote beyond its request.
+
+    Args:
+        selection: the state of the lake.
+        run: the run.
+        freshness: which hours are computed from which ones.
+        late: the paths of its late files.
+    """
+
+    def __init__(
+        self, selection: Selection, run: RunGroup, freshness: Freshness, late: Iterable[str]
+    ) -> None:
+        self._late = set(late)
+        self._files = [of for one in run.stages for of in one.files or ()]
+        source = [one for one in run.stages if one.stage == SOURCE_STAGE]
+        outside = {hour for one in source for of in one.outside() if of.changed for hour in _hours(of)}
+        inside = {hour for one in source for of in one.written or () if of.changed for hour in _hours(of)}
+        snapshot = freshness.snapshot
+        tables = [table for table in snapshot.names if table[0] == SOURCE_STAGE]
+        definitions = definitions_of(selection.stream).values()
+        # An hour outside is the likelier cause: those inside are new.
+        changed = [*sorted(outside), *sorted(inside - outside)][:MAX_CAUSES]
+        self._outside = outside
+        self._dependents: dict[datetime, Mapping[str, HourSet]] = {
+            hour: dependents_of(
+                definitions, snapshot.required_hours.numbers, freshness.spans, tables, SOURCE_STAGE, hour
+            )
+            for hour in changed
+        }
+
+    def of(self, stage: str, hours: Interval) -> str:
+        """Return the cause of some hours of a stage."""
+        if stage == SOURCE_STAGE:
+            return self._of_files([*hours.hours()]) or UNKNOWN
+        by = [
+            changed
+            for changed, dependents in self._dependents.items()
+            if changed in hours or any(hour in hours for hour in dependents.get(stage, ()))
+        ]
+        by = [hour for hour in by if hour in self._outside] or by
+        if not by:
+            return UNKNOWN
+        files = self._of_files(by)
+        return f"the events of {format_hours(by)} changed{f': {files}' if files else ''}"
+
+    def _of_files(self, hours: Sequence[datetime]) -> str:
+        texts = [f"{of.path} {_what(of, self._late)}" for of in self._files if any(map(of.touches, hours))]
+        more = f" and {len(texts) - 3} more files" if len(texts) > 3 else ""
+        return f"{', '.join(texts[:3])}{more}"
+
+
+def _what(file: FileRead, late: Collection[str]) -> str:
+    return "came late" if file.path in late else "has a new content" if file.replaced else "was read"
+
+
+def _hours(of: Written) -> list[datetime]:
+    return [*Interval(of.start, of.end).hours()]

@@ -43,3 +43,13 @@ class PageLink(BaseOperatorLink):
         with suppress(AirflowFailException):
             interval = run_interval(ti_key.get_template_context())
         return page_address(operator.stream, *self.segments, interval=interval)
+
+
+class RunLink(BaseOperatorLink):
+    """A link from a task to the page of its run: late files, hours written beyond its request, findings."""
+
+    name = "What changed"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Return the address; arguments as of `PageLink.get_link`."""
+        return page_address(operator.stream, "runs", ti_key.run_id)

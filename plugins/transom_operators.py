@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from transom.core.intervals import Interval, format_hour
 from transom.core.locations import PACKAGE, job_script, lake
 from transom_connect import ConnectHook, is_connect
-from transom_links import PageLink
+from transom_links import PageLink, RunLink
 from transom_metrics import send_hours, send_run
 from transom_schedule import last_hour
 
@@ -92,7 +92,7 @@ def trigger(run: Any) -> str:
 class SubmitStage(SparkSubmitOperator):
     """Submit a job by the connection `transom_spark`: in client mode, or to a Spark Connect server."""
 
-    operator_extra_links = (PageLink("hours"),)
+    operator_extra_links = (PageLink("hours"), RunLink())
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class _Judgement:
 class _LedgerOperator(BaseOperator):
     """A task that evaluates the gates of stages over the run's interval, from the ledger."""
 
-    operator_extra_links = (PageLink("hours"),)
+    operator_extra_links = (PageLink("hours"), RunLink())
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class Report(_LedgerOperator):
     """Shows the run's interval after all stages, a line each, what the run did, and the findings of the
     interval, the worst first."""
 
-    operator_extra_links = (PageLink(),)
+    operator_extra_links = (PageLink(), RunLink())
 
     def __init__(self, *, stages: Sequence[str], **kwargs: Any) -> None:
         super().__init__(task_id="report", **kwargs)

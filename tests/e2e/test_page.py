@@ -235,6 +235,8 @@ def test_airflow_leads_to_the_pages(visitor: Visitor) -> None:
     runs = server.runs("web")
     failed = next(run for run, state in runs.items() if state == "failed")
     links = server.ask("GET", f"/dags/web/dagRuns/{failed}/taskInstances/ingest_gate/links")["extra_links"]
+    page.goto(f"{server.url}{links['What changed']}")
+    visitor.frame().get_by_role("heading", name=f"Run {failed}").wait_for()
     address = links["Findings and hours"]
     page.goto(f"{server.url}{address}")
     visitor.frame().get_by_role("heading", name="Hours", exact=True).wait_for()

@@ -52,7 +52,7 @@ def number(of: Any) -> int:
 def test_story_of_a_replaced_and_a_late_file_can_be_read(
     make_stream: Callable[..., StreamHarness],
 ) -> None:
-    """Takes 30 seconds: it runs both stages three times, with their gates, as the DAG does."""
+    """It may take 30 seconds: both stages run three times, with their gates, as in the DAG."""
     lake = make_stream(ALERT)
     tell(lake)
     rows = map(RunRecord.of_row, lake.ledger.runs(details=True))

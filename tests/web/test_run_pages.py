@@ -49,6 +49,7 @@ def test_page_of_an_hour_has_its_history(told: Pages) -> None:
     assert f"read: {FILE} (4 lines, 3 events, 1 rejected): came late" in text
     assert f"warning: c<p> of {FILE}: observed 2, expected 0" in text
     assert "requested 2015-05-17T04:00 to 2015-05-17T05:00" in text
+    assert "00:00:00 ingest: published" in text
     assert any(link.endswith(f"/dags/six/runs/{quote(NAME, safe='')}") for link in page.links)
     assert not page.tags & {"b", "i", "u"} - {"i"}
 

@@ -101,6 +101,15 @@ def test_stages_of_a_run_are_one_row(lake: ViewedLake) -> None:
     assert str(audit[1]).startswith("an audit")
 
 
+def test_stages_of_one_task_have_the_name_of_the_dag_run(lake: ViewedLake) -> None:
+    for minute, stage in enumerate(("ingest", "aggregates")):
+        ran(lake, "manual__2015 run 2", 0, 2, minute, stage=stage)
+    assert names(runs_of(lake, 0, 2)) == ["manual__2015"]
+    found = runs.run_of(opened(lake).selection(between(0, 6)), "manual__2015")
+    assert found is not None
+    assert [of.stage for of in found.stages] == ["ingest", "aggregates"]
+
+
 def test_runs_are_paged_the_last_first(lake: ViewedLake, monkeypatch: Any) -> None:
     monkeypatch.setattr(runs, "MAX_ROWS", 2)
     for number in range(5):

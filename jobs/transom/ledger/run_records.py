@@ -1,5 +1,6 @@
 """Rows of `runs` as records: which run a stage belongs to, what it wrote beyond its interval, late files."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,9 @@ TRIGGERS: Mapping[str, str] = {
 """What starts a run, by `trigger`."""
 OF_AIRFLOW = ("schedule", "manual", "backfill")
 """The triggers of runs that Airflow knows by their names."""
-NAME_SQL = "split_part(run_id, ' ' || stage || ' ', 1)"
+OF_ALL_STAGES = " run [0-9]+$"
+"""The end of a name if one task of the DAG runs all stages: the task and its number of tries."""
+NAME_SQL = f"regexp_replace(split_part(run_id, ' ' || stage || ' ', 1), '{OF_ALL_STAGES}', '')"
 """The SQL expression of `RunRecord.name`."""
 
 
@@ -72,7 +75,7 @@ class RunRecord:
     @property
     def name(self) -> str:
         """The name that all stages of a run share; in Airflow that of the DAG run."""
-        return self.run_id.split(f" {self.stage} ", 1)[0]
+        return name_of(self.run_id, self.stage)
 
     def wrote(self, hour: datetime) -> list[Written]:
         """Return what it wrote of an hour."""
@@ -96,6 +99,15 @@ class RunRecord:
     def late_files(self) -> list[FileRead]:
         """The files that it was the first to read, though an earlier run had their hour."""
         return [of for of in self.files or () if of.late]
+
+
+def name_of(run_id: str, stage: str) -> str:
+    """Return the name that all stages of a run share, as `NAME_SQL`.
+
+    >>> name_of("manual__2015 ingest 1 0a", "ingest"), name_of("manual__2015 run 1 ingest 0a", "ingest")
+    ('manual__2015', 'manual__2015')
+    """
+    return re.sub(OF_ALL_STAGES, "", run_id.split(f" {stage} ", 1)[0])
 
 
 def _without(of: Written, interval: Interval) -> Iterable[Written]:

@@ -11,7 +11,7 @@ from transom.core.partitions import SOURCE_STAGE, CheckResult, PartitionKey
 from transom.engine.reader import sql_name
 from transom.engine.selection import Row, Selection
 from transom.ledger.run_details import FileRead
-from transom.ledger.run_records import RunRecord, format_file
+from transom.ledger.run_records import RunRecord, format_file, name_of
 from transom.ledger.waivers import format_observation
 from transom.storage.tables import instant, literal
 from transom.views.runs import RunGroup, may_have_written, read_runs
@@ -108,7 +108,7 @@ def hour_history(selection: Selection, hour: datetime) -> HourHistory:
     for stage, run in sorted(unknown):
         outcome = "checked; the run is active, or was killed"
         event = StageEvent(stage, None, outcome, tuple(_failures(checks[stage, run])))
-        events.append(HourEvent(None, run.split(f" {stage} ", 1)[0], (event,)))
+        events.append(HourEvent(None, name_of(run, stage), (event,)))
     return HourHistory(hour, tuple(events), tuple(past[SOURCE_STAGE].sentences))
 
 

@@ -48,7 +48,7 @@ def item(
         # Its last record is in hour 1: a match may begin up to an hour later, and takes 3 hours.
         (
             finding(1, "x", ongoing=True, end_time=at(1) + SECOND),
-            "open: a match that ends by 2015-05-17T05:00:01 may join it",
+            "open: records until 2015-05-17T05:00:01 may join it",
         ),
         (finding(1, "x", ongoing=False), ""),
         (finding(5, "x", ongoing=False, end_time=at(6)), ""),
@@ -131,8 +131,11 @@ def test_exactness_has_a_unit_and_a_meaning(
 def test_title_lacks_the_name_of_the_stream_and_evidence_the_slots(text: FindingText) -> None:
     found = item(3, 5, title="six: six: a is here", evidence=("in 2 to 3", "?011", "101"))
     assert text.title(found) == "six: a is here"
-    assert (text.evidence(found), text.slots(found)) == (["in 2 to 3", "101"], "?011")
-    assert text.slots(finding(3, "x", evidence=("?011",))) == ""
+    assert text.evidence(found) == ["in 2 to 3", "101"]
+    picture = text.picture(found)
+    assert picture is not None
+    assert picture.note.startswith("Each slot of 1 hour of the window up to 2015-05-17T05:00.")
+    assert text.picture(finding(3, "x", evidence=("?011",))) is None
 
 
 def test_findings_of_an_item_are_one_group_with_the_latest_first() -> None:

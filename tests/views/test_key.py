@@ -52,11 +52,11 @@ def test_key_has_findings_results_queries_and_events(
     assert [row.finding.title for row in view.findings.rows] == ["one"]
     subjects = [section.subject for section in view.sections]
     # `often` is about paths.
-    assert subjects == ["back", "traffic", "busy", "before", "regulars", "horizon-traffic", "events"]
+    assert subjects == ["back", "traffic", "busy", "before", "regulars", "key-traffic", "events"]
     # Of the requested hours: it ends with the last one.
     assert seen == [({"client": "a"}, at(6), timedelta(hours=6), "traffic")]
-    assert figures(part(view, "horizon-traffic")) == {"count": 21, "complete": False}
-    assert "Some of its hours are incomplete." in part(view, "horizon-traffic").note
+    assert figures(part(view, "key-traffic")) == {"count": 21, "complete": False}
+    assert "Some of its hours are incomplete." in part(view, "key-traffic").note
     table = part(view, "events").table
     assert table is not None
     assert [row[table.columns.index("source_line")] for row in table.rows] == [5, 3, 2, 0]
@@ -95,14 +95,14 @@ def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: p
     answer = Answer(7, 6, 8, None, 50)
     monkeypatch.setattr("transom.features.frequency.queries.frequency", lambda *_: answer)
     view = key_of(opened(lake), {"path": "/a"}, between(0, 6))
-    assert [section.subject for section in view.sections] == ["often", "frequency-often", "events"]
+    assert [section.subject for section in view.sections] == ["often", "key-often", "events"]
     often = part(view, "often")
     assert often.table is not None
     assert often.chart is not None
     assert [row[4:6] for row in often.table.rows] == [(4, 7), (1, 4)]
     values = {(row["series"], row["value"]) for row in often.chart["data"]["values"]}
     assert values == {("low", 1), ("low", 4), ("high", 4), ("high", 7), ("estimate", 3), ("estimate", 6)}
-    assert figures(part(view, "frequency-often"))["estimate"] == 7
+    assert figures(part(view, "key-often"))["estimate"] == 7
     assert [row.finding.title for row in view.findings.rows] == ["one"]
 
 
@@ -111,7 +111,7 @@ def test_query_that_cannot_answer_is_a_sentence(lake: ViewedLake, monkeypatch: p
         raise StaleDataError("granules of 2015-05-17T03:00 are out of date")
 
     monkeypatch.setattr("transom.features.aggregates.queries.horizon", fail)
-    horizon = part(key_of(opened(lake), {"client": "a"}, between(0, 6)), "horizon-traffic")
+    horizon = part(key_of(opened(lake), {"client": "a"}, between(0, 6)), "key-traffic")
     assert horizon.note == "Not known: granules of 2015-05-17T03:00 are out of date."
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.viewed_lake import SIX, ViewedLake, at, between, sections_of, window
 from transom.charts.section import Section
 from transom.features.fills import comparison
-from transom.features.persistence.view import slots_text
+from transom.features.persistence.describe import slots_text
 from transom.views import events
 from transom.views.open_stream import OpenStream
 from transom.views.results import sections

@@ -7,7 +7,7 @@ pyspark or deltalake are imported when they are called: `lazy("transom.features.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
@@ -43,6 +43,27 @@ class FindingOrder:
     place: int
     urgent: bool = False
     latest_first: bool = False
+
+
+@dataclass(frozen=True)
+class FindingMeaning(Generic[S]):
+    """The meaning of the times and numbers of a feature's findings: functions of the stream and the block.
+
+    Attributes:
+        window: the length of the windows whose ends are the times of a finding; None if the times are those
+            of its records.
+        covered: how much time the last record of a finding stands for; None if this is not known.
+        growth: how long after its end a finding may still grow; None if this is not known.
+        unit: what the bounds of its number count.
+        picture: the chart of a line of its evidence, as a `charts.section.Section`; None if it has none. Its
+            other arguments are the line and the end of the finding.
+    """
+
+    window: Callable[[S, str], timedelta | None] = lambda stream, name: None
+    covered: Callable[[S, str], timedelta | None] = lambda stream, name: None
+    growth: Callable[[S, str], timedelta | None] = lambda stream, name: None
+    unit: Callable[[S, str], str] = lambda stream, name: "records"
+    picture: Callable[[S, str, str, datetime], Any] = lambda stream, name, line, end: None
 
 
 USUAL_PLACE = 1
@@ -86,11 +107,15 @@ class Feature(Generic[S]):
             Its arguments: session, stream, interval, folder of the tables, `ledger.freshness.Freshness`.
         counters: the counters of its runs that are printed if they are not zero: singular and plural.
         finding_order: the rank of its findings among others; None is the usual rank.
+        finding_meaning: what the times and numbers of its findings mean.
         queries: the methods that `transom.api.Results` gets: the functions, as `module:name`, by the names of
             the methods. The first argument of each is an `engine.reader.Reader`.
         render: prints the first rows of its results for `transom try`; of the stream and its folder.
         view: the section of a block on the stream's page, `charts.section.Section`; of an
             `engine.selection.Selection` and the name of the block.
+        of_key: the section of a block on the page of a key, in addition to `view`; of an
+            `engine.reader.Reader`, the block, the values of the key, and an interval. None if the block has
+            another key.
         part_of: the feature and block on whose page the section of a block is, too; None if there is none.
         records: the records of a finding, lines by source; of an `engine.selection.Selection`, the
             block, start and end of the finding, and the maximum number. None: those of its key.
@@ -129,8 +154,10 @@ class Feature(Generic[S]):
     audit: Callable[..., Iterator[Any]] | None = None
     counters: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     finding_order: FindingOrder | None = None
+    finding_meaning: FindingMeaning[S] = field(default_factory=FindingMeaning)
     queries: Mapping[str, str] = field(default_factory=dict)
     render: Callable[[S, str], None] | None = None
     view: Callable[[Any, str], Any] | None = None
+    of_key: Callable[[Any, str, Mapping[str, Any], Any], Any] | None = None
     part_of: Callable[[S, str], tuple[str, str] | None] = lambda stream, name: None
     records: Callable[..., Mapping[str, list[int]]] | None = None

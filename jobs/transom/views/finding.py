@@ -4,15 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from transom.charts.section import Cells, DataTable, Section
-from transom.charts.specs import label, slots
-from transom.core.durations import format_duration
 from transom.core.intervals import HOUR, MICROSECOND, UNKNOWN_HOUR, Interval, hour_of
 from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.core.terminal import counted
-from transom.core.terminal_tables import plain
 from transom.engine.selection import Selection
-from transom.features.persistence.spec import Persistence
-from transom.features.persistence.view import STATES, cells_of
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import KINDS, Finding
 from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql
@@ -47,7 +42,7 @@ class FindingDetail:
         others: other findings of its key, the worst first.
         more_others: how many of them are not in `others`.
         silence: the silence that holds back its messages now; None if there is none.
-        slots: the chart of the slots of a persistent item; None if it is none.
+        picture: the chart of its evidence; None if there is none.
     """
 
     finding: Finding
@@ -57,7 +52,7 @@ class FindingDetail:
     others: list[Finding]
     more_others: int
     silence: SilenceSpec | None
-    slots: Section | None
+    picture: Section | None
 
 
 def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
@@ -81,21 +76,9 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
         (count,) = table.rows(f"SELECT count(*) AS total FROM t WHERE {about}")
         more = count["total"] - len(others)
     silence = Silences(opened.stream).of(finding)
-    raw, picture = _raw(opened, finding, key), _slots(opened, finding)
+    picture = FindingText(opened.stream, opened.snapshot()).picture(finding)
+    raw = _raw(opened, finding, key)
     return FindingDetail(finding, withdrawal, key, raw, others, more, silence, picture)
-
-
-def _slots(opened: OpenStream, finding: Finding) -> Section | None:
-    """Return the chart of the slots of a persistent item."""
-    seen = FindingText(opened.stream, opened.snapshot()).slots(finding)
-    if not seen or finding.end_time is None or finding.block is None:
-        return None
-    block = opened.stream.blocks(Persistence)[finding.block]
-    row = {"slots": seen, "window_end": finding.end_time}
-    note = f"Each slot of {format_duration(block.slot)} of the window up to {plain(finding.end_time)}. Times "
-    note += "between contacts are from the first of a slot to that of the next slot with one."
-    chart = slots(cells_of(block, row, label(finding.block)), [*STATES.values()])
-    return Section("Slots", note, None, chart, "slots")
 
 
 def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:

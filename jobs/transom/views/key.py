@@ -1,16 +1,13 @@
 """All that is known of a key or an item."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from transom.charts.section import DataTable, Section
-from transom.core.intervals import HOUR, Interval, format_hour
+from transom.charts.section import Section
+from transom.core.intervals import HOUR, Interval
 from transom.engine.selection import Selection
-from transom.features.aggregates.spec import Aggregation
-from transom.features.aggregates.view import exactness
-from transom.features.frequency.spec import Frequency
 from transom.storage.tables import LakeError
 from transom.views import events
 from transom.views.findings import FindingFilter, FindingsPage, findings_of
@@ -60,65 +57,26 @@ def key_of(
     values = opened.key_of(key)
 
     def read(selection: Selection) -> list[Section]:
-        queried = [*_horizons(opened, values, interval), *_frequencies(opened, values, interval)]
-        return [*sections(selection), *queried, events.of_key(selection)]
+        return [*sections(selection), *_of_key(opened, values, interval), events.of_key(selection)]
 
     parts, notices = opened.consistent(interval, key, page, read, stale)
     return KeyView(key, interval, findings_of(opened, FindingFilter(interval, key)), parts, notices)
 
 
-def _horizons(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> Iterator[Section]:
-    """Yield the aggregates of the whole interval, for each block with this key."""
-    end = _end(opened, interval)
-    for name, block in opened.stream.blocks(Aggregation).items():
-        if {*block.key} == key.keys() and interval.start < end:
-            title = f"{block.title or name}: {', '.join(block.measures)} of the whole interval"
-            try:
-                row = opened.results.horizon(key, end, end - interval.start, block=name)
-            except (LookupError, ValueError, LakeError) as error:
-                yield Section(title, f"Not known: {error}.", None, None, f"horizon-{name}", "aggregates")
-                continue
-            gap = "" if row is None or row["complete"] else " Some of its hours are incomplete."
-            yield Section(
-                title,
-                f"Of all its events, not of a level. {exactness(block)}{gap}" if row else "No event.",
-                DataTable.of(("figure", "value"), row.items()) if row else None,
-                None,
-                f"horizon-{name}",
-                "aggregates",
-            )
-
-
-def _frequencies(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> Iterator[Section]:
-    """Yield the frequency of the item in the last window, for each block with this item."""
-    end = _end(opened, interval)
-    for name, block in opened.stream.blocks(Frequency).items():
-        if {*block.item} == key.keys() and interval.start < end:
-            title = f"{name}: how often in the last window"
-            try:
-                answer = opened.results.frequency(name, tuple(key[column] for column in block.item), end)
-            except (LookupError, ValueError, LakeError) as error:
-                yield Section(title, f"Not known: {error}.", None, None, f"frequency-{name}", "frequency")
-                continue
-            margin = (
-                f"It is below the estimate by more than margin with a probability of at most {block.delta:g}."
-                if answer.margin is not None
-                else "There is no other bound."
-            )
-            until = (
-                f"The window ends at {format_hour(end)}. The count is certainly from low to high. {margin}"
-            )
-            yield Section(
-                title,
-                until,
-                DataTable.of(("figure", "value"), vars(answer).items()),
-                None,
-                f"frequency-{name}",
-                "frequency",
-            )
-
-
-def _end(opened: OpenStream, interval: Interval) -> datetime:
-    """Return the end of an interval, but at most that of the last requested hour."""
+def _of_key(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> Iterator[Section]:
+    """Yield what features know of a key, in addition to their results."""
     last = opened.snapshot().required_hours.last
-    return interval.end if last is None else min(interval.end, last + HOUR)
+    end = interval.end if last is None else min(interval.end, last + HOUR)
+    if interval.start >= end:
+        return
+    for of in opened.stream.features:
+        section = of.of_key
+        if section is None:
+            continue
+        for name in opened.stream.blocks(of.block):
+            try:
+                part = section(opened.results, name, key, Interval(interval.start, end))
+            except (LookupError, ValueError, LakeError) as error:
+                part = Section(name, f"Not known: {error}.")
+            if part is not None:
+                yield replace(part, feature=of.name, subject=f"key-{name}")

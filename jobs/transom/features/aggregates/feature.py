@@ -44,6 +44,7 @@ FEATURE: Feature[Stream] = Feature(
     },
     render=lazy("transom.features.aggregates.render:print_aggregates"),
     view=lazy("transom.features.aggregates.view:section"),
+    of_key=lazy("transom.features.aggregates.view:section_of_key"),
     input_table="granules",
     row_types=lambda stream, block: aggregate_types(stream, block) if sound(stream, block) else None,
     optional_keys={"aggregates": ("fit", "aging")},

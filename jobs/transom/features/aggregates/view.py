@@ -12,9 +12,10 @@ from typing import Any
 from transom.charts.section import DataTable, Section, thin
 from transom.charts.specs import label, labels, millis, panels
 from transom.core.durations import format_duration
+from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
-from transom.engine.reader import sql_name
+from transom.engine.reader import Reader, sql_name
 from transom.engine.selection import MAX_READ, Query, Row, Selection
 from transom.features.aggregates.spec import Aggregation
 from transom.features.aggregates.view_columns import fitted, meanings, per_unit, shown_columns, titles
@@ -218,6 +219,25 @@ def _lines(block: Aggregation, rows: Sequence[Row], levels: Mapping[int, str]) -
             if row[f"intercept_{m}"] is not None
         ]  # fmt: skip
     return lines
+
+
+def section_of_key(reader: Reader, name: str, key: Mapping[str, Any], interval: Interval) -> Section | None:
+    """Return the section of the values of a key over a whole interval; None if the block has another key.
+
+    Raises:
+        ValueError, LookupError: as of `queries.horizon`.
+    """
+    from transom.features.aggregates.queries import horizon  # which imports Spark
+
+    block = reader.stream.blocks(Aggregation)[name]
+    if {*block.key} != key.keys():
+        return None
+    title = f"{block.title or name}: {', '.join(block.measures)} of the whole interval"
+    row = horizon(reader, key, interval.end, interval.end - interval.start, block=name)
+    gap = "" if row is None or row["complete"] else " Some of its hours are incomplete."
+    note = f"Of all its events, not of a level. {exactness(block)}{gap}" if row else "No event."
+    values = DataTable.of(("figure", "value"), row.items()) if row else None
+    return Section(title, note, values)
 
 
 def exactness(block: Aggregation) -> str:

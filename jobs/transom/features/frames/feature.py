@@ -10,7 +10,7 @@ from transom.features.frames import (
     validate,
 )
 from transom.features.frames.spec import Frame
-from transom.spec.feature import Feature, lazy
+from transom.spec.feature import Feature, FindingMeaning, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -34,6 +34,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frames.findings:SOURCE",
+    finding_meaning=FindingMeaning(covered=input_columns.covered),
     subject=input_columns.key,
     render=lazy("transom.features.frames.render:print_frames"),
     view=lazy("transom.features.frames.view:section"),

@@ -34,6 +34,14 @@ def every(stream: Stream, name: str) -> timedelta | None:
     return stream.time.interval if stream.time else None
 
 
+def covered(stream: Stream, name: str) -> timedelta | None:
+    """Return how much time the last reading of a frame stands for; None without a schedule.
+
+    The last reading of a liberal extent is the one after the frame.
+    """
+    return None if stream.blocks(Frame)[name].extent == "liberal" else every(stream, name)
+
+
 def types(stream: Stream, name: str, field: str = "") -> dict[str, FieldType]:
     """Return the types of the columns of readings, for one of `CONDITIONS` or the values.
 

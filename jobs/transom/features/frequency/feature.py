@@ -3,7 +3,7 @@
 from transom.features.frequency import built_in_checks, describe, fingerprints, validate
 from transom.features.frequency.spec import Frequency
 from transom.features.items import validate as item_rules
-from transom.spec.feature import Feature, lazy
+from transom.spec.feature import Feature, FindingMeaning, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -30,6 +30,8 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frequency.findings:SOURCE",
+    finding_meaning=FindingMeaning(window=lambda stream, name: stream.blocks(Frequency)[name].window),
+    of_key=lazy("transom.features.frequency.view:section_of_item"),
     subject=lambda stream, name: stream.blocks(Frequency)[name].item,
     queries={
         "frequency": "transom.features.frequency.queries:frequency",

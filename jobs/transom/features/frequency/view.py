@@ -1,12 +1,15 @@
 """The view of frequent items: the estimates of the last report with their bounds, or those of an item."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from transom.charts.section import Section, thin
+from transom.charts.section import DataTable, Section, thin
 from transom.charts.specs import bounds, label, labels, millis, panels
 from transom.core.durations import format_duration
-from transom.core.intervals import format_hour
+from transom.core.intervals import Interval, format_hour
 from transom.core.terminal import counted
+from transom.engine.reader import Reader
 from transom.engine.selection import Query, Selection
 from transom.features.frequency.spec import Frequency
 from transom.findings.text import bounds_text, key_text
@@ -99,3 +102,27 @@ def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
         name,
         guarantee=guarantee,
     )
+
+
+def section_of_item(reader: Reader, name: str, key: Mapping[str, Any], interval: Interval) -> Section | None:
+    """Return the section of the frequency of an item in the last window; None if the block has other items.
+
+    Raises:
+        ValueError, LookupError: as of `queries.frequency`.
+    """
+    from transom.features.frequency.queries import frequency  # which takes long to import
+
+    block = reader.stream.blocks(Frequency)[name]
+    if {*block.item} != key.keys():
+        return None
+    answer = frequency(reader, name, tuple(key[column] for column in block.item), interval.end)
+    margin = (
+        f"It is below the estimate by more than margin with a probability of at most {block.delta:g}."
+        if answer.margin is not None
+        else "There is no other bound."
+    )
+    note = (
+        f"The window ends at {format_hour(interval.end)}. The count is certainly from low to high. {margin}"
+    )
+    values = DataTable.of(("figure", "value"), vars(answer).items())
+    return Section(f"{name}: how often in the last window", note, values)

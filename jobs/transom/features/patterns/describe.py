@@ -1,5 +1,7 @@
 """Descriptions of patterns as text."""
 
+from datetime import timedelta
+
 from transom.core.durations import format_duration, format_duration_long
 from transom.core.terminal import counted
 from transom.features.patterns.spec import Pattern
@@ -37,3 +39,12 @@ def facts(stream: Stream, name: str) -> str:
     windows = " to ".join(format_duration_long(2 * length) for length in (pattern.batch, pattern.top))
     key = ", ".join(pattern.key) or "none"
     return f"key {key}; within {format_duration(pattern.within)}; windows of {windows}"
+
+
+def growth(stream: Stream, name: str) -> timedelta:
+    """Return how long after its end an episode may still grow.
+
+    A later match joins it if it begins at most `merge_gap` after the end, and takes `within` at most.
+    """
+    pattern = stream.blocks(Pattern)[name]
+    return pattern.merge_gap + pattern.within

@@ -2,7 +2,7 @@
 
 from transom.features.patterns import built_in_checks, describe, fingerprints, spec_rules, validate
 from transom.features.patterns.spec import Pattern
-from transom.spec.feature import Feature, FindingOrder, lazy
+from transom.spec.feature import Feature, FindingMeaning, FindingOrder, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -30,6 +30,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.patterns.findings:SOURCE",
+    finding_meaning=FindingMeaning(growth=describe.growth),
     subject=lambda stream, name: stream.blocks(Pattern)[name].key,
     finding_order=FindingOrder("episode", place=2, urgent=True, latest_first=True),
     counters={"records_shown": ("record shown to detectors", "records shown to detectors")},

@@ -1,6 +1,9 @@
 """Texts for a block of persistence."""
 
+from datetime import timedelta
+
 from transom.core.durations import format_duration
+from transom.core.terminal import counted
 from transom.features.persistence.spec import Persistence
 from transom.spec.stream import Stream
 
@@ -37,3 +40,20 @@ def facts(stream: Stream, name: str) -> str:
     block = stream.blocks(Persistence)[name]
     window = f"the slots of {format_duration(block.slot)} in {format_duration(block.window)}"
     return f"{', '.join(block.item)}, in {block.alpha:g} of {window}"
+
+
+def unit(stream: Stream, name: str) -> str:
+    """Return what the bounds of an item count: slots of its window."""
+    block = stream.blocks(Persistence)[name]
+    return f"of {slots_text(block.slots, block.slot)}"
+
+
+def slots_text(count: int, length: timedelta) -> str:
+    """Return a number of slots with their length.
+
+    >>> slots_text(60, timedelta(minutes=1)), slots_text(12, timedelta(minutes=5))
+    ('60 minutes', '12 slots of 5 minutes')
+    """
+    text = format_duration(length)
+    one, _, unit = text.partition(" ")
+    return counted(count, unit) if one == "1" else f"{counted(count, 'slot')} of {text}"

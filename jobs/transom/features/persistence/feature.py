@@ -3,7 +3,7 @@
 from transom.features.items import validate as item_rules
 from transom.features.persistence import built_in_checks, describe, fingerprints, validate
 from transom.features.persistence.spec import Persistence
-from transom.spec.feature import Feature, lazy
+from transom.spec.feature import Feature, FindingMeaning, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -27,6 +27,11 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.persistence.findings:SOURCE",
+    finding_meaning=FindingMeaning(
+        window=lambda stream, name: stream.blocks(Persistence)[name].window,
+        unit=describe.unit,
+        picture=lazy("transom.features.persistence.view:picture"),
+    ),
     subject=lambda stream, name: stream.blocks(Persistence)[name].item,
     render=lazy("transom.features.persistence.render:print_persistent_items"),
     view=lazy("transom.features.persistence.view:section"),

@@ -1,7 +1,7 @@
 """The view of persistent items: a row of slots for each."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -9,10 +9,13 @@ from transom.charts.section import Section
 from transom.charts.specs import label, labels, millis, slots
 from transom.core.durations import format_duration
 from transom.core.terminal import counted
+from transom.core.terminal_tables import plain
 from transom.engine.reader import sql_name
 from transom.engine.selection import Row, Selection
+from transom.features.persistence.describe import slots_text
 from transom.features.persistence.spec import Persistence
 from transom.findings.text import bounds_text, key_text
+from transom.spec.stream import Stream
 
 ITEMS, CELLS, FIRST = 25, 100, 3
 """The maximum number of items in a chart, of slots that are drawn one by one, and of items in the text."""
@@ -67,15 +70,15 @@ def _exactness(block: Persistence) -> str:
     )
 
 
-def slots_text(count: int, length: timedelta) -> str:
-    """Return a number of slots with their length.
-
-    >>> slots_text(60, timedelta(minutes=1)), slots_text(12, timedelta(minutes=5))
-    ('60 minutes', '12 slots of 5 minutes')
-    """
-    text = format_duration(length)
-    one, _, unit = text.partition(" ")
-    return counted(count, unit) if one == "1" else f"{counted(count, 'slot')} of {text}"
+def picture(stream: Stream, name: str, line: str, end: datetime) -> Section | None:
+    """Return the chart of a line of evidence; None if the line is not that of the slots."""
+    block = stream.blocks(Persistence)[name]
+    if len(line) != block.slots or not {*line} <= {*STATES}:
+        return None
+    note = f"Each slot of {format_duration(block.slot)} of the window up to {plain(end)}. Times between "
+    note += "contacts are from the first of a slot to that of the next slot with one."
+    cells = cells_of(block, {"slots": line, "window_end": end}, label(name))
+    return Section("Slots", note, None, slots(cells, [*STATES.values()]), "slots")
 
 
 def cells_of(block: Persistence, row: Row, label: str) -> Iterator[dict[str, Any]]:

@@ -339,8 +339,8 @@ class Report(_LedgerOperator):
     def execute(self, context: Any) -> list[str]:
         """Log and return the lines."""
         from transom.alerts.silences import count_silenced
+        from transom.app.run_report import format_run
         from transom.core.terminal import counted
-        from transom.engine.run_report import format_run
         from transom.features.registry import FINDING_ORDER
         from transom.findings.store import select_findings
         from transom.ledger.ledger import Ledger

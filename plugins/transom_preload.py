@@ -22,8 +22,8 @@ MODULES = (
     "transom.alerts.deliver",
     "transom.app.command_lines",
     "transom.app.freshness",
+    "transom.app.run_report",
     "transom.engine.gate",
-    "transom.engine.run_report",
     "transom.stream_files",
 )
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.support.stream_harness import PLAIN, StreamHarness, hour, line
 from transom.app.pipeline import run_stages
+from transom.app.run_report import format_run
 from transom.core.intervals import Interval
-from transom.engine.run_report import format_run
 from transom.ledger.run_records import RunRecord
 from transom.views.hour_history import HourHistory, hour_history
 from transom.views.open_stream import OpenStream

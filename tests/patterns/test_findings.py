@@ -155,9 +155,9 @@ def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.M
     written: list[list[Any]] = []
     replaced = sync._replace
 
-    def noted(state: Any, source: Any, hours: Any, findings: Any) -> None:
+    def noted(state: Any, source: Any, hours: Any, *more: Any) -> None:
         written.append([hour for _, hour in hours])
-        replaced(state, source, hours, findings)
+        replaced(state, source, hours, *more)
 
     monkeypatch.setattr(sync, "_replace", noted)
     stream = stream_of()

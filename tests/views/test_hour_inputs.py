@@ -7,7 +7,7 @@ from tests.support.viewed_lake import SIX, ViewedLake, at
 from transom.core.partitions import PartitionState
 from transom.features.ingest.expected_inputs import partition_of
 from transom.stream import parse
-from transom.views.hour_inputs import events_text, files_text
+from transom.views.hour import events_text, files_text
 from transom.views.open_stream import OpenStream
 
 

@@ -16,7 +16,7 @@ from transom.core.partitions import CheckResult
 from transom.engine.compaction import delete_details
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.ledger import Run
-from transom.ledger.run_details import DETAILS, FileRead, Written
+from transom.ledger.run_details import DETAILS, KEPT_DAYS, FileRead, Written
 from transom.ledger.run_records import RunRecord
 from transom.storage.tables import Table
 from transom.views import runs
@@ -231,11 +231,11 @@ def test_runs_table_describes_all_details() -> None:
 
 
 def test_details_of_runs_that_are_older_than_a_year_are_deleted(lake: ViewedLake) -> None:
-    for name, minute in (("old", 0), ("new", 60)):
+    for name, minute in (("old", 0), ("new", 1), ("last", 24 * 60 * KEPT_DAYS + 1)):
         ran(lake, name, 0, 6, minute, [wrote(2, 3)], files=[read(2)], finding_counts={"new": 1})
     versions = set()
     for _ in range(2):
-        delete_details(lake.ledger.open("runs"), "ingest", ENDED + timedelta(minutes=30))
+        delete_details(lake.ledger.open("runs"), "ingest")
         versions.add(lake.ledger.open("runs").version())
     assert len(versions) == 1
     kept = {of.name: of for of in map(RunRecord.of_row, lake.ledger.runs(details=True))}

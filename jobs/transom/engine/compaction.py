@@ -4,11 +4,11 @@ Every run adds files of a few rows, and a claim reads all files of its stage. Th
 two concurrent commits is refused. A claim or record is then retried; a compaction is left to a later run.
 Fencing tokens only grow. Merged files stay on the disk, as it is unknown when their last reader ends.
 
-When files of `runs` are merged, the details of runs that are older than a year are deleted.
+When files of `runs` are merged, the details of runs that ended a year before the last one are deleted.
 """
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,23 +37,27 @@ def compact(ledger: Ledger, stage: str) -> None:
             with suppress(CommitFailedError):
                 table.optimize.compact([("stage", "=", stage)], target_size=FULL)
                 if name == "runs":
-                    delete_details(table, stage, datetime.now(UTC) - timedelta(days=KEPT_DAYS))
+                    delete_details(table, stage)
 
 
-def delete_details(runs: DeltaTable, stage: str, before: datetime) -> None:
-    """Delete the details of a stage's runs that ended before a time; their other columns stay.
+def delete_details(runs: DeltaTable, stage: str) -> None:
+    """Delete the details of a stage's runs that ended `KEPT_DAYS` before its last; their other columns stay.
 
     Raises:
         CommitFailedError: another commit has changed the table meanwhile.
     """
     # A predicate on a list is refused; so files without details are skipped by their times.
     own = f"stage = {literal(stage)}"
-    sql = f"SELECT min(finished_at) AS oldest FROM t WHERE {own} AND written IS NOT NULL"
-    (oldest,) = query(runs, sql)["oldest"]
-    if not oldest.is_valid or oldest.as_py() >= before:
+    times = "min(finished_at) AS first, max(finished_at) AS last"
+    sql = f"SELECT {times} FROM t WHERE {own} AND written IS NOT NULL"
+    (ends,) = query(runs, sql).to_pylist()
+    if ends["first"] is None:
+        return
+    before = ends["last"] - timedelta(days=KEPT_DAYS)
+    if ends["first"] >= before:
         return
     runs.update(
         updates=dict.fromkeys(DETAILS, "NULL"),
-        predicate=f"{own} AND finished_at >= {instant(oldest.as_py())} AND finished_at < {instant(before)}",
+        predicate=f"{own} AND finished_at >= {instant(ends['first'])} AND finished_at < {instant(before)}",
         commit_properties=CommitProperties(max_commit_retries=0),
     )

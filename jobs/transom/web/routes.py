@@ -22,9 +22,8 @@ from transom.views.block_titles import block_titles
 from transom.views.finding import finding_of
 from transom.views.finding_text import FindingText
 from transom.views.findings import ANSWERS, STATES, FindingFilter, findings_of, table_of
-from transom.views.hour import hour_detail, neighbours
+from transom.views.hour import events_text, files_text, hour_detail, neighbours
 from transom.views.hour_history import hour_history
-from transom.views.hour_inputs import events_text, files_text
 from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
 from transom.views.run_changes import run_changes

@@ -216,6 +216,7 @@ def test_healthy_runs_send_each_message_once(steps: Steps) -> None:
     check(steps, is_healthy=True)
 
 
+@pytest.mark.full
 @LONG_EXAMPLES
 @given(histories(st.one_of(notify, backfill, kill, kill)))
 @example([*FIRST, ("kill", 2, True)])

@@ -103,6 +103,7 @@ def test_jobs_of_two_streams_on_a_server_leave_the_tables_of_own_applications(
         far[name].assert_ledger_true()
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_sessions_of_a_server_have_own_settings_and_take_empty_rows(server: str) -> None:
     command = ["env", f"SPARK_REMOTE={server}/;user_id=somebody", sys.executable, "-c", HELPERS]

@@ -49,6 +49,7 @@ def test_command_lists_and_marks(make_stream: Make, capsys: pytest.CaptureFixtur
     assert "web: marked: frames, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_damage_is_found_and_repaired(make_stream: Make) -> None:
     lake = make_stream(STREAM, "damaged", ready=build)
     files = {

@@ -131,6 +131,7 @@ def test_notifier_that_raises_is_reported_and_the_others_get_their_messages(
     assert {row.status for row in deliveries(lake.ledger)} == {"sent"}
 
 
+@pytest.mark.full
 def test_notifier_that_does_not_answer_costs_its_limit_and_fails_nothing(
     lake: AlertLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def test_pattern_reads_its_log_as_shown() -> None:
     assert [row["detail"] for row in chunk.rejected.to_pylist()] == [block("batch_rejected").strip()]
 
 
+@pytest.mark.full
 def test_join_works_as_shown(spark: SparkSession) -> None:
     """Slow where it is the first (20 seconds): Java starts."""
     noon = datetime(2024, 5, 1, 12, tzinfo=UTC)

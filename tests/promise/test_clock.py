@@ -74,6 +74,7 @@ def test_jumping_clock_changes_no_row(
     assert {run["finished_at"].year for run in jumping.ledger.runs()} == {2120, 1971}
 
 
+@pytest.mark.full
 def test_file_with_unchanged_size_and_mtime_is_not_read_again(make_stream: Make) -> None:
     """A known limit: a file counts as changed if its size or modification time differs. If a user edits a
     file and restores its time, they must `touch` it.

@@ -21,6 +21,7 @@ def build_before(lake: StreamHarness) -> None:
         build(lake)
 
 
+@pytest.mark.full
 def test_run_computes_every_hour_again_without_damage(make_stream: Make) -> None:
     lake, new = make_stream(STREAM, "before", ready=build_before), make_stream(STREAM, "new", ready=build)
     events = lake.rows()["events"]

@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from transom import __version__
 from transom.app.definitions import definitions_of
+from transom.app.freshness import freshness_of
 from transom.charts.section import Section
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState
@@ -105,6 +106,15 @@ class ViewedLake:
                 for number in hours
             }
             self.enter(name, entries, run)
+
+    def refresh(self) -> None:
+        """Give all entries of later stages the input hashes of now."""
+        freshness = freshness_of(self.stream, self.ledger.snapshot())
+        for stage in self.stream.stages[1:]:
+            keys = [key for key in freshness.snapshot if key.stage == stage]
+            inputs = {key: freshness.recorded_inputs(key, "published") for key in keys}
+            entries = {key: PartitionState("published", "b", input_hashes=of) for key, of in inputs.items()}
+            self.enter(stage, entries, "b")
 
     def enter(self, stage: str, entries: dict[PartitionKey, PartitionState], run: str) -> None:
         """Write entries of the ledger."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.viewed_lake import ViewedLake, at, between
 from transom.app.freshness import freshness_of, snapshot_of
-from transom.core.partitions import CheckResult, PartitionState
+from transom.core.partitions import CheckResult
 from transom.features.ingest.expected_inputs import partition_of
 from transom.views.hour import HourDetail, hour_detail
 
@@ -14,13 +14,7 @@ from transom.views.hour import HourDetail, hour_detail
 @pytest.fixture
 def fresh_lake(lake: ViewedLake) -> ViewedLake:
     """Return a lake whose hours have the input hashes of now."""
-    freshness = freshness_of(lake.stream, lake.ledger.snapshot())
-    for stage in lake.stream.stages[1:]:
-        keys = [key for key in freshness.snapshot if key.stage == stage]
-        inputs = {key: freshness.recorded_inputs(key, "published") for key in keys}
-        lake.enter(
-            stage, {key: PartitionState("published", "b", input_hashes=of) for key, of in inputs.items()}, "b"
-        )
+    lake.refresh()
     return lake
 
 

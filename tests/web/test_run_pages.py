@@ -22,7 +22,7 @@ FILE = "landing/<i>late</i>.log"
 
 
 @pytest.fixture(scope="module")
-def told(shared: Pages) -> Pages:
+def story(shared: Pages) -> Pages:
     """Return pages of a lake in which a run for hour 4 has read a late file of hour 1."""
     written = [Written("events", "events", "published", True, at(hour), at(hour + 1), 3) for hour in (1, 4)]
     files = [FileRead(FILE, at(1), at(1), at(2), "ingested", False, 4, 3, 1, True)]
@@ -43,8 +43,8 @@ def told(shared: Pages) -> Pages:
     return shared
 
 
-def test_page_of_an_hour_has_its_history(told: Pages) -> None:
-    page = Elements(told.get(f"/hours/{format_hour(at(1))}").text)
+def test_page_of_an_hour_has_its_history(story: Pages) -> None:
+    page = Elements(story.get(f"/hours/{format_hour(at(1))}").text)
     text = page.sections["history"].text
     assert f"read: {FILE} (4 lines, 3 events, 1 rejected): came late" in text
     assert f"warning: c<p> of {FILE}: observed 2, expected 0" in text
@@ -54,30 +54,30 @@ def test_page_of_an_hour_has_its_history(told: Pages) -> None:
     assert not page.tags & {"b", "i", "u"} - {"i"}
 
 
-def test_links_of_an_hour_lead_to_pages_of_this_hour(told: Pages) -> None:
-    page = Elements(told.get(f"/hours/{format_hour(at(1))}").text)
+def test_links_of_an_hour_lead_to_pages_of_this_hour(story: Pages) -> None:
+    page = Elements(story.get(f"/hours/{format_hour(at(1))}").text)
     hour = "from=2015-05-17T01%3A00&to=2015-05-17T02%3A00"
     for name in ("", "/hours", "/quality", "/key"):
         assert any(link.endswith(f"/streams/six{name}?{hour}") for link in page.links), name
     around = [link.rpartition("/")[2] for link in page.links if "/hours/2015" in link and "from" not in link]
     assert around == [quote(format_hour(at(1) + step * HOUR)) for step in (-1, 1)]
     (rejected,) = [link for link in page.links if link.endswith("#part-quality-rejected")]
-    assert "part-quality-rejected" in Elements(request(told.app, rejected.partition("#")[0]).text).sections
+    assert "part-quality-rejected" in Elements(request(story.app, rejected.partition("#")[0]).text).sections
 
 
-def test_first_and_last_hour_of_the_calendar_have_one_neighbour(told: Pages) -> None:
+def test_first_and_last_hour_of_the_calendar_have_one_neighbour(story: Pages) -> None:
     first = datetime.min.replace(tzinfo=UTC)
     last = first.replace(year=9999, month=12, day=31, hour=23)
     assert neighbours(first) == (None, first + HOUR)
     assert neighbours(last) == (last - HOUR, None)
-    told.get("/hours/0001-01-01T00:00", 404)
+    story.get("/hours/0001-01-01T00:00", 404)
 
 
-def test_quality_leads_to_the_page_of_a_run_and_this_to_its_changes(told: Pages) -> None:
-    quality = Elements(told.get("/quality?from=2015-05-17T01:00&to=2015-05-17T02:00").text)
+def test_quality_leads_to_the_page_of_a_run_and_this_to_its_changes(story: Pages) -> None:
+    quality = Elements(story.get("/quality?from=2015-05-17T01:00&to=2015-05-17T02:00").text)
     (link,) = {link.partition("?")[0] for link in quality.links if "/runs/" in link and "/dags/" not in link}
     assert link == f"/streams/six/runs/{quote(NAME, safe='')}"
-    page = Elements(request(told.app, link).text)
+    page = Elements(request(story.app, link).text)
     assert "1 file read, of which 1 late." in page.text
     assert "Written beyond the request: 1 hour of ingest." in page.text
     assert page.sections["files"].rows[1] == [FILE, "2015-05-17T01:00", "4", "3", "1", "ingested", "late"]
@@ -90,12 +90,12 @@ def test_quality_leads_to_the_page_of_a_run_and_this_to_its_changes(told: Pages)
     assert "withdrawn: high <u>withdrawn" in " ".join(page.text.split())
 
 
-def test_unknown_run_has_no_page(told: Pages) -> None:
-    assert "no run of this name" in told.get("/runs/nothing%27%20OR%201=1", 404).text
+def test_unknown_run_has_no_page(story: Pages) -> None:
+    assert "no run of this name" in story.get("/runs/nothing%27%20OR%201=1", 404).text
 
 
 @pytest.mark.parametrize(
     "path", ["/hours/2015-05-17T01:00", "/hours?from=2015-05-17T00:00&to=2015-05-17T06:00"]
 )
-def test_no_page_promises_a_cause_for_a_published_hour(told: Pages, path: str) -> None:
-    assert "its cause" not in told.get(path).text
+def test_no_page_promises_a_cause_for_a_published_hour(story: Pages, path: str) -> None:
+    assert "its cause" not in story.get(path).text

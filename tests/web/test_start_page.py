@@ -6,8 +6,6 @@ from tests.support.asgi import request
 from tests.support.elements import Elements
 from tests.support.viewed_lake import at, finding
 from tests.web.conftest import Pages
-from transom.app.freshness import freshness_of
-from transom.core.partitions import PartitionState
 from transom.views.findings import FindingFilter, findings_of
 from transom.views.open_stream import OpenStream
 
@@ -18,20 +16,8 @@ def start(pages: Pages) -> str:
     return request(pages.app, "/").text
 
 
-def refresh(pages: Pages) -> None:
-    """Give all entries of later stages the input hashes of now."""
-    lake = pages.lake
-    freshness = freshness_of(lake.stream, lake.ledger.snapshot())
-    for stage in lake.stream.stages[1:]:
-        keys = [key for key in freshness.snapshot if key.stage == stage]
-        inputs = {key: freshness.recorded_inputs(key, "published") for key in keys}
-        lake.enter(
-            stage, {key: PartitionState("published", "b", input_hashes=of) for key, of in inputs.items()}, "b"
-        )
-
-
 def test_health_is_one_sentence_with_the_newest_events(pages: Pages) -> None:
-    refresh(pages)
+    pages.lake.refresh()
     page = Elements(start(pages))
     newest = "the newest events are of 2015-05-17T05:00"
     assert f"All 6 hours up to 2015-05-17T06:00 are published and fresh; {newest}" in page.text
@@ -40,7 +26,7 @@ def test_health_is_one_sentence_with_the_newest_events(pages: Pages) -> None:
 
 def test_hours_without_events_are_counted_and_have_cells_of_their_own(pages: Pages) -> None:
     pages.lake.publish([0, 4, 5], rows=0)
-    refresh(pages)
+    pages.lake.refresh()
     html = start(pages)
     text = Elements(html).text
     assert "are published and fresh, 3 of them without events; the newest events are of" in text
@@ -67,7 +53,7 @@ def test_severities_are_from_high_to_low_in_any_order_of_rows(pages: Pages) -> N
 
 def test_page_of_an_hour_has_its_events_and_files(pages: Pages) -> None:
     pages.lake.publish([4], rows=0)
-    refresh(pages)
+    pages.lake.refresh()
     pages.lake.add("files", [{"hour": at(3), "path": "p", "status": "ingested"}])
     assert "10 events" in Elements(pages.get("/hours/2015-05-17T03:00").text).text
     text = Elements(pages.get("/hours/2015-05-17T04:00").text).text

@@ -70,7 +70,7 @@ def file_arguments(paths: Sequence[Path]) -> str:
         ends = [_common_ends(names) for names in levels]
         # As in a shell, `*` matches no hidden files.
         pattern = str(Path(*("*".join(map(glob.escape, parts)) for parts in ends)))
-        if sorted(glob.glob(pattern)) == sorted(map(str, paths)):  # noqa: PTH207
+        if sorted(glob.glob(pattern)) == sorted(map(str, paths)):  # noqa: PTH207, as `Path.glob` matches hidden files
             return str(Path(*("*".join(map(_quoted, parts)) for parts in ends)))
     return shlex.join(map(str, paths))
 

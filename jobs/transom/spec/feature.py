@@ -52,7 +52,7 @@ class FindingMeaning(Generic[S]):
     Attributes:
         window: the length of the windows whose ends are the times of a finding; None if the times are those
             of its records.
-        covered: how much time the last record of a finding stands for; None if this is not known.
+        covered: the time that the last record of a finding covers; None if this is not known.
         growth: how long after its end a finding may still grow; None if this is not known.
         unit: what the bounds of its number count.
         picture: the chart of a line of its evidence, as a `charts.section.Section`; None if it has none. Its

@@ -35,7 +35,7 @@ def every(stream: Stream, name: str) -> timedelta | None:
 
 
 def covered(stream: Stream, name: str) -> timedelta | None:
-    """Return how much time the last reading of a frame stands for; None without a schedule.
+    """Return the time that the last reading of a frame covers; None without a schedule.
 
     The last reading of a liberal extent is the one after the frame.
     """

@@ -145,6 +145,12 @@ class ViewedLake:
         write_deltalake(f"{self.root}/{NAME}", to_arrow(findings), mode="append")
 
 
+PERSISTENT: dict[str, Any] = {
+    "hour": at(5), "block": "regulars", "window_end": at(6), "high": 900, "slots": "1", "spell_id": "s",
+}  # fmt: skip
+"""A row of `persistent_items`, without the item and the number of slots."""
+
+
 def window(number: int, client: str, n: int, level: int = 0, **more: Any) -> dict[str, Any]:
     """Return a row of `aggregates` that ends with an hour."""
     return {

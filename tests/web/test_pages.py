@@ -11,7 +11,7 @@ from fastapi import Response
 
 from tests.support.asgi import request
 from tests.support.elements import Elements
-from tests.support.viewed_lake import SIX, at, finding, window
+from tests.support.viewed_lake import PERSISTENT, SIX, at, finding, window
 from tests.web.conftest import Pages
 from transom.charts.section import MAX_ROWS
 from transom.core.intervals import format_hour
@@ -44,15 +44,7 @@ def filled(shared: Pages) -> Pages:
         )
     )
     lake.add("aggregates", [window(4, f"c{n}", n + 1, level=1) for n in range(5)])
-    item = {
-        "hour": at(5),
-        "block": "regulars",
-        "window_end": at(6),
-        "high": 900,
-        "slots": "1",
-        "spell_id": "s",
-    }
-    lake.add("persistent_items", [{**item, "client": f"c{n}", "low": n + 1} for n in range(CLIENTS)])
+    lake.add("persistent_items", [{**PERSISTENT, "client": f"c{n}", "low": n + 1} for n in range(CLIENTS)])
     line = {"hour": at(1), "source_id": "s", "reason": "short"}
     lake.add("rejected", [{**line, "source_line": n, "raw": f"line {n}"} for n in range(7)])
     lake.ran("aggregates", 0, 6, rows=5)

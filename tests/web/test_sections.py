@@ -5,7 +5,7 @@ import io
 import re
 
 from tests.support.elements import Elements
-from tests.support.viewed_lake import SIX, at, finding, window
+from tests.support.viewed_lake import PERSISTENT, SIX, at, finding, window
 from tests.web.conftest import Pages
 from transom.views.render import OPEN_ROWS
 
@@ -35,19 +35,11 @@ def test_fastest_growing_keys_are_a_page_and_a_file(pages: Pages) -> None:
 
 
 def test_small_tables_are_open_and_large_ones_closed(pages: Pages) -> None:
-    row = {
-        "hour": at(5),
-        "block": "regulars",
-        "window_end": at(6),
-        "high": 900,
-        "slots": "1",
-        "spell_id": "s",
-    }
     for number in (OPEN_ROWS, OPEN_ROWS + 1):
-        pages.lake.add("persistent_items", [row | {"client": f"c{number}", "low": 1}])
+        pages.lake.add("persistent_items", [PERSISTENT | {"client": f"c{number}", "low": 1}])
         first = number == OPEN_ROWS
         if first:
-            more = [row | {"client": f"d{n}", "low": 1} for n in range(OPEN_ROWS - 1)]
+            more = [PERSISTENT | {"client": f"d{n}", "low": 1} for n in range(OPEN_ROWS - 1)]
             pages.lake.add("persistent_items", more)
         (found,) = TABLE.findall(pages.get("/results/persistence/regulars").text)
         assert found == (" open" if first else "", str(number))

@@ -131,6 +131,32 @@ def test_wrong_key_is_an_error(lake: ViewedLake, key: dict[str, str], message: s
         sections_of(opened(lake), "aggregates", None, between(0, 6), key)
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 24])
+def test_latest_events_are_those_of_one_query(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    # Some hours have no event of the key, one has two pages.
+    counts = {0: 150, 2: MAX_ROWS + 30, 5: 3}
+    lake.add("events", [
+        {"hour": at(hour), "event_time": at(hour + line / 1000), "client": client, "path": "/",
+         "source_id": "s", "source_line": line}
+        for hour, lines in counts.items()
+        for line in range(lines)
+        for client in "ab"
+    ])  # fmt: skip
+    monkeypatch.setattr(events, "LATEST_HOURS", at_once)
+    for interval in (between(0, 6), between(0, 2), between(3, 5)):
+        selection = opened(lake).selection(interval, {"client": "a"})
+        rows, total = events.events(selection).page()
+        table = events.of_key(selection).table
+        assert total == sum(lines for hour, lines in counts.items() if at(hour) in interval)
+        if table is None:
+            assert total == 0
+        else:
+            lines = [row[table.columns.index("source_line")] for row in table.rows]
+            assert (lines, table.total) == ([row["source_line"] for row in rows], total)
+
+
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if "\ud800" not in text])
 def test_hostile_key_is_found_by_its_text(lake: ViewedLake, hostile: str) -> None:
     lake.add("aggregates", [window(1, hostile, 7), window(1, "other", 8)])

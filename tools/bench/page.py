@@ -1,4 +1,4 @@
-"""Time of the page's views, on the ledger of ten streams over three years of hours."""
+"""Time of the pages, on the ledger of ten streams over three years of hours."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,20 @@ from bench.page_lake import HOURS, STREAMS
 from bench.version import WRITING, folder
 from bench.ways import gone, taken
 
-GRID, ALL = "hours of a stream", "hours of ten streams"
+GRID, ALL = "hours of a stream", "the list of ten streams"
 STALE = "which hours of a stream are stale"
 EDITED, OLD = f"{STALE}, file edited", f"{STALE}: all"
-WEEK, KEY = "a week of a stream", "92 days of a key"
-VIEWS = {GRID: "hours", ALL: "all", STALE: "stale", EDITED: "stale", OLD: "stale", WEEK: "week", KEY: "key"}
+WEEK, KEY, REPORT = "a week of a stream, all pages", "92 days of a key", "the report of a week"
+VIEWS = {
+    GRID: "hours",
+    ALL: "all",
+    WEEK: "week",
+    KEY: "key",
+    REPORT: "report",
+    STALE: "stale",
+    EDITED: "stale",
+    OLD: "stale",
+}
 PASSES = 4
 MADE_BY = (Path(page_lake.__file__), *WRITING)
 

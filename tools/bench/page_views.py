@@ -1,14 +1,18 @@
-"""Compute one view of the page several times in a process, and write the seconds of each time.
+"""Open pages several times in a process, as a server does, and write the seconds of each time.
 
 Usage: page_views.py VIEW LAKE STREAMS PASSES RESULT
 """
 
+import asyncio
 import json
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+
+import httpx
 
 from bench.draw import FIRST
 from bench.page_lake import HOURS, name_of
@@ -16,49 +20,82 @@ from bench.ways import timed
 from transom.core.intervals import HOUR, Interval
 from transom.stream import load
 from transom.views.open_stream import OpenStream
-from transom.views.stream_hours import PATIENCE, StreamHours
+from transom.views.stream_hours import StreamHours
 from transom.views.view import view_of
+from transom.web.app import Access, application
+from transom.web.links import Links, address, hours_of
 
 DAY = timedelta(days=1)
 ALL = Interval(FIRST, FIRST + HOURS * HOUR)
+KEY = {"key.client": "10.0.0.1"}
 
 
-class Opened:
-    """A stream of the page, which stays open from view to view."""
+class Pages:
+    """The pages of a lake, which stay open from view to view; every user may read every stream.
 
-    def __init__(self, lake: str, streams: Path, number: int) -> None:
-        self.lake, self.stream = lake, load(streams / f"{name_of(number)}.yaml")
-        self._hours: StreamHours | None = None
+    Args:
+        lake: the lake.
+        streams: the folder of the stream files.
+    """
 
-    def grid(self, patience: float = PATIENCE) -> int:
-        """Compute the grid of all hours as the page does, and return the number of its cells."""
-        if self._hours is None:
-            self._hours = self._opened()
-        return sum(map(len, self._hours.grid(ALL, patience).stages.values()))
+    def __init__(self, lake: str, streams: Path) -> None:
+        os.environ |= {"TRANSOM_LAKE": lake, "TRANSOM_STREAMS": str(streams)}
+        self._lake, self._stream = lake, load(streams / f"{name_of(0)}.yaml")
+        self._app = application(Access(lambda: "reader", lambda: None, lambda user, names: names))
+
+    def of_all(self) -> int:
+        """Return the size of the first page, which lists the streams."""
+        return self._size(address("", ""))
+
+    def of_stream(self, length: timedelta, *pages: Sequence[str], **parameters: str) -> int:
+        """Return the size of pages of the last hours of a stream.
+
+        Args:
+            length: the length of the hours.
+            pages: the segments of the address of each page, below that of the stream.
+            parameters: further parameters of the address.
+        """
+        links = Links("", "", self._stream.name, hours_of(Interval(ALL.end - length, ALL.end)))
+        return sum(self._size(links(*page, **parameters)) for page in pages)
+
+    def of_week(self) -> int:
+        """Return the size of all pages of a week: findings, hours, the results of each block, checks."""
+        blocks = [
+            ("results", feature.name, name)
+            for feature in self._stream.features
+            if feature.view is not None
+            for name in self._stream.blocks(feature.block)
+        ]
+        return self.of_stream(7 * DAY, (), ("hours",), *blocks, ("quality",))
 
     def stale(self) -> int:
         """Compute which hours are stale, as after a commit of a run, and return the number of cells."""
-        return sum(map(len, self._opened().grid(ALL, patience=None).stages.values()))
+        grid = StreamHours(OpenStream(self._lake, self._stream)).grid(ALL, patience=None)
+        return sum(map(len, grid.stages.values()))
 
-    def _opened(self) -> StreamHours:
-        return StreamHours(OpenStream(self.lake, self.stream))
+    def report(self) -> int:
+        """Return the size of the report of a week, which computes itself which hours are stale."""
+        return len(view_of(self._lake, self._stream, Interval(ALL.end - 7 * DAY, ALL.end)).page())
 
-    def last(self, length: timedelta, key: str | None = None) -> int:
-        """Compute the page of the last hours, and return the number of its sections."""
-        view = view_of(self.lake, self.stream, Interval(ALL.end - length, ALL.end), key)
-        return len(view.results)
+    def _size(self, page: str) -> int:
+        async def response() -> httpx.Response:
+            transport = httpx.ASGITransport(self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                return await client.get(page)
+
+        return len(asyncio.run(response()).raise_for_status().text)
 
 
 def views(lake: str, streams: Path) -> Mapping[str, Callable[[], int]]:
     """Return the views by name."""
-    files = len(list(streams.glob("*.yaml")))
-    opened = [Opened(lake, streams, number) for number in range(files)]
+    pages = Pages(lake, streams)
     return {
-        "hours": opened[0].grid,
-        "stale": opened[0].stale,
-        "all": lambda: sum(one.grid(patience=0) for one in opened),
-        "week": partial(opened[0].last, 7 * DAY),
-        "key": partial(opened[0].last, 92 * DAY, "10.0.0.1"),
+        "hours": partial(pages.of_stream, ALL.end - ALL.start, ("hours",)),
+        "all": pages.of_all,
+        "stale": pages.stale,
+        "week": pages.of_week,
+        "key": partial(pages.of_stream, 92 * DAY, ("key",), **KEY),
+        "report": pages.report,
     }
 
 

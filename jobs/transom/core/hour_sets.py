@@ -76,6 +76,20 @@ class HourSet(Set[datetime]):
         later = (interval for interval in self.intervals if interval.end > moment)
         return HourSet(Interval(max(interval.start, moment), interval.end) for interval in later)
 
+    def within(self, interval: Interval) -> "HourSet":
+        """Return the hours of an interval.
+
+        >>> hours = HourSet.of(moment_of(number) for number in (0, 1, 2, 5))
+        >>> list(map(number_of, hours.within(Interval(moment_of(1), moment_of(6)))))
+        [1, 2, 5]
+        """
+        shared = (
+            (max(own.start, interval.start), min(own.end, interval.end))
+            for own in self.intervals[max(bisect_right(self._starts, interval.start) - 1, 0) :]
+            if own.start < interval.end
+        )
+        return HourSet(Interval(start, end) for start, end in shared if start < end)
+
     def minus(self, others: "HourSet") -> "HourSet":
         """Return the hours that are not in another set."""
         remaining = []

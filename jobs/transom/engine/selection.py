@@ -73,8 +73,7 @@ class Selection:
 
     def hours(self, stage: str, block: str, table: str) -> list[datetime]:
         """Return the hours of the interval in which a block's table has published rows."""
-        hours = self.snapshot.readable_hours(stage, block, table)
-        return [hour for hour in hours if hour in self.interval]
+        return [*self.snapshot.readable_hours(stage, block, table).within(self.interval)]
 
     def coverage(self, stage: str, block: str, tables: Iterable[str]) -> str:
         """Return a sentence on how many of the requested hours of the interval the rows of a block are.

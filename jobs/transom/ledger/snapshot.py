@@ -201,10 +201,9 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
 
         Published hours that lack something count as `incomplete`, those without a status as `missing`.
         """
-        required = [hour for hour in self.required_hours if hour in interval]
-        numbers, counts = np.array(list(map(number_of, required)), dtype=np.int64), dict[str, int]()
+        required, counts = self.required_hours.within(interval), dict[str, int]()
         for part, exists in self._parts:
-            own = exists & part.of_tables(table.__eq__) & np.isin(part.hours, numbers)
+            own = exists & part.of_tables(table.__eq__) & np.isin(part.hours, required.numbers)
             lacking = pa.array(part.readable & ~part.complete)
             statuses = pc.if_else(lacking, "incomplete", part.column("status"))
             for item in statuses.filter(pa.array(own)).value_counts().to_pylist():

@@ -1,5 +1,6 @@
 """Tables that are opened once for many readers, each of whom reads one version. No Spark."""
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,15 @@ from deltalake.schema import PrimitiveType
 
 from transom.storage.latest_table import Revision
 from transom.storage.tables import LakeError, TableFolder, one_line_message
+
+_SETTINGS = {
+    # A query of many hours reads thousands of small files: reading the index of pages of each takes as long
+    # as all else, and saves a seventh of the time in files of 300,000 rows.
+    "parquet.enable_page_index": "false",
+    # While one file is opened, another one is decoded.
+    "target_partitions": str(2 * (os.cpu_count() or 1)),
+}
+"""Settings of DataFusion's execution of queries."""
 
 
 class PinnedTable:
@@ -37,6 +47,8 @@ class PinnedTable:
         self._uri = table.table_uri
         # A builder keeps the version that the table has now.
         self._builder = QueryBuilder().register("t", table)
+        for name, value in _SETTINGS.items():
+            self._builder.execute(f"SET datafusion.execution.{name} = {value}").read_all()
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the result of an SQL query over the table `t`, a part of the rows at a time.

@@ -15,6 +15,8 @@ CUT = 2_000
 """The maximum number of characters of a text of an event."""
 FIRST = 20
 """The number of events that the page of an hour shows."""
+LATEST_HOURS = 24
+"""The number of hours in which the latest events are searched at first."""
 LATEST_FIRST = "event_time DESC, source_id, source_line"
 OLDEST_FIRST = "event_time, source_id, source_line"
 AT_ONCE = 1_000
@@ -24,12 +26,28 @@ AT_ONCE = 1_000
 def of_key(selection: Selection) -> Section:
     """Return the last events of the selected key."""
     query = events(selection)
-    rows, total = query.page()
+    rows, total = _latest(query)
     note = f"{counted(total, 'event')}, the last first. Texts are cut to {CUT:,} characters."
     coverage = selection.coverage(SOURCE_STAGE, EVENTS, [EVENTS])
     return section(
         query, "Events of the key", f"{note if total else 'No event in these hours.'} {coverage}", rows, total
     )
+
+
+def _latest(query: Query) -> tuple[list[Row], int]:
+    """Return the page of the latest events, and the number of all events.
+
+    The first page is searched from the last hour backwards: opening the files of a year takes longer than
+    reading them.
+    """
+    if query.selection.page > 1:
+        return query.page()
+    rows, hours, at_once = list[Row](), query.hours, LATEST_HOURS
+    while hours and len(rows) < MAX_ROWS:
+        hours, latest = hours[:-at_once], hours[-at_once:]
+        rows += replace(query, hours=latest).rows(MAX_ROWS - len(rows))
+        at_once *= 8
+    return rows, len(rows) if len(rows) < MAX_ROWS else query.count()
 
 
 def of_hour(selection: Selection) -> Section:

@@ -1,4 +1,4 @@
-"""Great Expectations' verdicts on a table of metrics equal those of a comparison by hand."""
+"""Great Expectations' verdicts on a table of metrics, and their prediction, equal a comparison by hand."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.engine.evaluate_checks import evaluate_checks
-from transom.ledger.check import Check
+from transom.ledger.check import Check, predict_results
 
 BOUNDS = st.none() | st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0**53])
 VALUES = st.none() | st.sampled_from([-1, 0, 0.1 + 0.2, 0.3, 1, 3, 2**53, 2**62, 1e-320, 1e300])
@@ -28,8 +28,8 @@ def test_each_value_is_compared_with_both_bounds(
         for row, values in enumerate(metrics)
         if (value := values.get(metric)) is not None
     ]
-    findings = [(f.check.name, f.row, f.observed, f.success) for f in evaluate_checks(checks, metrics)]
-    assert findings == expected
+    for results in (evaluate_checks(checks, metrics), predict_results(checks, metrics)):
+        assert [(one.check.name, one.row, one.observed, one.success) for one in results] == expected
 
 
 def test_two_threads_evaluate_their_own_metrics() -> None:

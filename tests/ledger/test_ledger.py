@@ -219,6 +219,29 @@ def test_ledger_reads_the_same_after_compaction(ledger: Ledger, monkeypatch: pyt
     assert ledger.claim("ingest", [node(0)], "later", ledger.snapshot()).token > token + 1
 
 
+def test_many_runs_leave_few_files_and_write_each_row_again_a_few_times(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "SCATTERED", 3)
+    # A file of one run has about 5,500 bytes, one of ten runs about 6,500.
+    monkeypatch.setattr(tidying, "SIZES", (12_400, 2**20))
+    targets = list[int]()
+    compact = TableOptimizer.compact
+
+    def counted(optimizer: TableOptimizer, *arguments: object, target_size: int) -> object:
+        targets.append(target_size)
+        return compact(optimizer, *arguments, target_size=target_size)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TableOptimizer, "compact", counted)
+    for number in range(40):
+        run_of(ledger, number)
+        tidying.compact(ledger, "ingest")
+    assert max(files(ledger, "ingest").values()) <= 2 * 3
+    assert len(ledger.snapshot()) == len(ledger.runs()) == 40
+    # Few merges have all rows.
+    assert 0 < targets.count(2**20) < targets.count(12_400) / 2
+
+
 @pytest.fixture
 def in_many_files(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """Return a ledger in which a stage has left one file above the limit."""
@@ -230,14 +253,14 @@ def in_many_files(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 def test_full_files_are_not_compacted(in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = in_many_files
-    monkeypatch.setattr(tidying, "FULL", 5000)
+    monkeypatch.setattr(tidying, "SIZES", (2000, 5000))
 
     def write_many(*_: object, target_size: int) -> None:
         pytest.fail(f"what is smaller than {target_size} is brought together")
 
     monkeypatch.setattr(TableOptimizer, "compact", write_many)
     tidying.compact(ledger, "ingest")
-    monkeypatch.setattr(tidying, "FULL", 50_000)
+    monkeypatch.setattr(tidying, "SIZES", (5000, 50_000))
     with pytest.raises(pytest.fail.Exception, match="what is smaller than 50000 is brought together"):
         tidying.compact(ledger, "ingest")
 

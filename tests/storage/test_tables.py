@@ -117,7 +117,8 @@ def test_versions_with_published_rows_are_retained_in_new_and_old_tables(tmp_pat
     # Old versions of the ledger are never read.
     create(str(tmp_path), Table.load("ledger"))
     assert DeltaTable(str(tmp_path / "ledger")).metadata().configuration == {
-        "delta.logRetentionDuration": "interval 2 days"
+        "delta.logRetentionDuration": "interval 2 days",
+        "delta.checkpointInterval": "20",
     }
 
 
@@ -180,4 +181,4 @@ def test_log_of_files_has_no_column_bounds_and_log_of_the_ledger_covers_two_days
             for file in (tmp_path / "ledger" / "_delta_log").iterdir():
                 os.utime(file, (time.time() - 3 * 86_400,) * 2)
     remaining = sorted(int(file.stem) for file in (tmp_path / "ledger" / "_delta_log").glob("*.json"))
-    assert remaining[0] == 99
+    assert remaining[0] == 119

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from tests.support.memory_lake import Rows, judged
+from tests.support.memory_lake import Rows
 from transom.core.durations import microseconds
 from transom.core.intervals import EPOCH, hour_of
 from transom.features.ingest import file_checks, hour_rows, publish, read_files, snapshot, stage
@@ -29,6 +29,7 @@ from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReader, FileReadResult, FileReadTask
 from transom.features.ingest.tables import Tables, file_rows
+from transom.ledger.check import predict_results
 from transom.spec.stream import Stream
 from transom.storage.data_files import DataFile
 from transom.storage.store import Store
@@ -156,7 +157,10 @@ def landing_in_memory(landing: Folder) -> Iterator[None]:
         for module, instead in (
             (stage, {"ParsedRows": MemoryRows}),
             (read_files, {"open_file": opened}),
-            (file_checks, {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": judged}),
+            (
+                file_checks,
+                {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": predict_results},
+            ),
             (snapshot, {"_inventory": lambda store, snapshot, *of: _inventory(landing, *of)}),
             (publish, {"HourRows": MemoryHours, "in_hours": _in_hours}),
             (hour_rows, {"hashed_rows": _hashed, "require_written": lambda *_: None}),

@@ -21,7 +21,7 @@ from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, Par
 from transom.engine import measurement, publisher
 from transom.engine import runner as module
 from transom.engine.measurement import RunRows
-from transom.ledger.check import Check, MetricResult
+from transom.ledger.check import predict_results
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockTask, StepResult, TableStep
@@ -313,18 +313,6 @@ def measured(
     return figures
 
 
-def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[MetricResult]:
-    result = []
-    for check in checks:
-        for number, row in enumerate(metrics):
-            value = row.get(check.metric)
-            if value is not None:
-                low, high = check.at_least, check.at_most
-                good = (low is None or value >= low) and (high is None or value <= high)
-                result.append(MetricResult(check, number, value, good))
-    return result
-
-
 @contextmanager
 def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[None]:
     """Within the context, `run_steps` uses the rows of this module.
@@ -340,6 +328,6 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
     with (
         patch.multiple(module, **instead),
         patch.object(publisher, "measure", measured),
-        patch.object(measurement, "evaluate_checks", judged),
+        patch.object(measurement, "evaluate_checks", predict_results),
     ):
         yield

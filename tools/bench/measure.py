@@ -13,6 +13,8 @@ import psutil
 MIB = 2**20
 EVERY = 0.25
 """Seconds between two samples of the processes."""
+MEMORY_EVERY = 4
+"""Every how many samples memory is read: Java waits while the kernel counts its pages."""
 LONG = 120
 """Seconds after which a pass is not repeated in its process."""
 
@@ -49,7 +51,7 @@ class Watch:
     def __init__(self, leaders: Callable[[], Iterable[int]]) -> None:
         self._leaders = leaders
         self._computed: dict[tuple[int, float], float] = {}
-        self._before = 0.0
+        self._before, self._looks = 0.0, 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
         self.peak = 0
@@ -70,13 +72,15 @@ class Watch:
         return sum(self._computed.values()) - self._before
 
     def look(self) -> int:
-        """Sample the processes, and return their total memory in bytes."""
-        memory = 0
+        """Sample the processes, and return their total memory in bytes; 0 if it is not read this time."""
+        memory, is_read = 0, self._looks % MEMORY_EVERY == 0
+        self._looks += 1
         for process in (process for leader in self._leaders() for process in family(leader)):
             try:
                 spent = process.cpu_times()
                 self._computed[process.pid, process.create_time()] = spent.user + spent.system
-                memory += process.memory_full_info().pss
+                if is_read:
+                    memory += process.memory_full_info().pss
             except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
                 continue
         self.peak = max(self.peak, memory)

@@ -20,10 +20,11 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.run_details import DETAILS, KEPT_DAYS
 from transom.storage.tables import Table, instant, literal, query
 
-SCATTERED = 64
-"""The maximum number of small files of a stage in a table; more are merged."""
-FULL = 2**20
-"""The target size of a merged file in bytes. Larger files are not merged again."""
+SCATTERED = 8
+"""The maximum number of files of about the same size of a stage in a table; more are merged."""
+SIZES = (2**16, 2**18, 2**20)
+"""The target sizes of merged files in bytes. Files above half of a size are not merged to it, so that a row
+is written again a few times only, however many runs follow. A file costs a query half a millisecond."""
 
 
 def compact(ledger: Ledger, stage: str) -> None:
@@ -33,11 +34,17 @@ def compact(ledger: Ledger, stage: str) -> None:
         table = ledger.open(name)
         files = pa.table(table.get_add_actions(flatten=True))
         own = files["size_bytes"].filter(pc.equal(files["partition.stage"], stage))
-        if len(own.filter(pc.less(own, FULL // 2))) > SCATTERED:
-            with suppress(CommitFailedError):
-                table.optimize.compact([("stage", "=", stage)], target_size=FULL)
-                if name == "runs":
-                    delete_details(table, stage)
+        least = 0
+        for size in SIZES:
+            alike = pc.and_(pc.greater_equal(own, least), pc.less(own, size // 2))
+            if len(own.filter(alike)) > SCATTERED:
+                with suppress(CommitFailedError):
+                    table.optimize.compact([("stage", "=", stage)], target_size=size)
+                    if name == "runs":
+                        delete_details(table, stage)
+                # The sizes are no longer known; larger files can wait for the next run.
+                break
+            least = size // 2
 
 
 def delete_details(runs: DeltaTable, stage: str) -> None:

@@ -13,6 +13,7 @@ from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine.evaluate_checks import evaluate_checks
 from transom.engine.failing_rows import format_row, sample_failing_rows
 from transom.engine.outcomes import NO_ROWS
+from transom.ledger.check import predict_results
 from transom.ledger.stage import StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver, check_result_of
@@ -136,11 +137,15 @@ def _rows_of_metrics(
 
 
 def evaluate(
-    step: TableStep, metrics: Mapping[PartitionKey, Mapping[str, Any]], waivers: Sequence[Waiver]
+    step: TableStep,
+    metrics: Mapping[PartitionKey, Mapping[str, Any]],
+    waivers: Sequence[Waiver],
+    is_plan: bool = False,
 ) -> list[CheckResult]:
-    """Return the results of a step's checks for every partition."""
+    """Return the results of a step's checks for every partition; for a plan as `predict_results`."""
     keys = list(metrics)
-    results = evaluate_checks(step.checks, [metrics[key] for key in keys])
+    results_of = predict_results if is_plan else evaluate_checks
+    results = results_of(step.checks, [metrics[key] for key in keys])
     return [check_result_of(keys[result.row], result, waivers) for result in results]
 
 

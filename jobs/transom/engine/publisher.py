@@ -69,11 +69,15 @@ class ComputedStep:
     pinned: Mapping[str, int] | None = None
     still_valid: Callable[[LedgerSnapshot], bool] = lambda snapshot: True
 
-    def resolve(self) -> tuple[Metrics, States, list[CheckResult]]:
-        """Measure and check the rows, and return the metrics, the new states and the check results."""
+    def resolve(self, is_plan: bool = False) -> tuple[Metrics, States, list[CheckResult]]:
+        """Measure and check the rows, and return the metrics, the new states and the check results.
+
+        Args:
+            is_plan: whether only a plan depends on them, and nothing is published.
+        """
         step, rows, counted = self.step, self.rows, self.counted
         metrics = measure(step, rows, self.computed, self.partitions, counted, self.by)
-        results = evaluate(step, metrics, self.waivers)
+        results = evaluate(step, metrics, self.waivers, is_plan)
         rules, run_id = checks_fingerprint(step.checks, self.waivers), self.run_id
         states = resolve_outcomes(self.stage, step, self.plan, self.snapshot, metrics, results, rules, run_id)
         results = [

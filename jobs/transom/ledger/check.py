@@ -1,8 +1,9 @@
 """Checks and their results as plain values, and the format of their numbers."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Severity = Literal["error", "incomplete", "warning"]
 _BOUND = re.compile(r"(at least|at most) (\S+)")
@@ -58,6 +59,11 @@ class Check:
             bounds = [format_exact(self.at_least)]
         return " and ".join(bounds) + ("" if self.advice is None else f" ({self.advice})")
 
+    def accepts(self, observed: float) -> bool:
+        """Return whether a value is within the bounds; NaN is, as for Great Expectations."""
+        low, high = self.at_least, self.at_most
+        return not (low is not None and observed < low) and not (high is not None and observed > high)
+
 
 def bounds_of(expected: str) -> tuple[float | None, float | None]:
     """Return the lower and the upper bound of `Check.expected`; None where there is none."""
@@ -88,3 +94,20 @@ class MetricResult:
     row: int
     observed: float | None
     success: bool
+
+
+def predict_results(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
+    """Return the results that Great Expectations will have, for a plan of what to publish.
+
+    Its import takes longer than all else that a run without work does. What is published is evaluated by it.
+
+    Args:
+        checks: the checks.
+        metrics: the metrics of each row, by name; a check applies to the rows with its metric.
+    """
+    return [
+        MetricResult(check, number, float(value), check.accepts(float(value)))
+        for check in checks
+        for number, row in enumerate(metrics)
+        if (value := row.get(check.metric)) is not None
+    ]

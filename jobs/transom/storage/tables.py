@@ -67,9 +67,10 @@ SPARK_TYPES = {
 TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 """For tables that are partitioned by hour. An earlier version has the rows that a killed run has begun to
 replace, until their hour is run again."""
-SHORT_LOG = {"delta.logRetentionDuration": "interval 2 days"}
+SHORT_LOG = {"delta.logRetentionDuration": "interval 2 days", "delta.checkpointInterval": "20"}
 """For the ledger. Its old versions are not read. Opening a table lists its whole log, and a run adds dozens
-of commits. The log must reach back as far as `Ledger.idle_time` reads."""
+of commits. The log must reach back as far as `Ledger.idle_time` reads. Opening reads the commits since the
+last checkpoint."""
 NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
 """For tables whose columns are not searched: bounds of columns would be most of their log."""
 ATTEMPTS = 20

@@ -62,7 +62,7 @@ def plan_hours(
     )
     rewritten = _affected(snapshot.recorded, files, decision.decisions) | snapshot.recompute
     same_rows = {hour: state for hour, state in by_files.items() if hour not in rewritten}
-    _, states, _ = step_by_files(stream, tables, snapshot, same_rows, run_id).resolve()
+    _, states, _ = step_by_files(stream, tables, snapshot, same_rows, run_id).resolve(is_plan=True)
     # An hour whose rows stay is published only if its state changes.
     for key, state in states.items():
         new = state and replace(state, requested=snapshot.is_requested(key.hour))

@@ -1,3 +1,3 @@
 """transom: windows, frames and sketches over event logs, hour by hour, on Spark and Delta Lake."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -2,15 +2,19 @@
 
 import fcntl
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+PORTS = range(20_000, 32_768)
+"""The ports to choose from: below those that systems give to connections."""
 
 
 class ServerError(RuntimeError):
@@ -24,10 +28,19 @@ def taken(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Return a free loopback port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free loopback port that no other process gets without asking for it.
+
+    A server may take half a minute until it binds the port. Meanwhile the system gives the ports above
+    `PORTS` to connections, and to servers that name none.
+
+    Raises:
+        ServerError: there is none.
+    """
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerError(f"all ports from {PORTS[0]} to {PORTS[-1]} are taken")
 
 
 @contextmanager

@@ -105,9 +105,12 @@ def _actions(table: DeltaTable) -> list[dict[str, object]]:
 
 def without_entry(root: str, table: str, hour: datetime | None = None) -> str:
     """Delete an entry in the middle of a table's log, so that it cannot be opened; of a log of two entries
-    the first.
+    the first. With a checkpoint, the table needs no earlier entry, so checkpoints are deleted, too.
     """
-    entries = sorted((Path(root) / table / "_delta_log").glob("*.json"))
+    log = Path(root) / table / "_delta_log"
+    for checkpoint in (*log.glob("*.checkpoint*"), *log.glob("_last_checkpoint")):
+        checkpoint.unlink()
+    entries = sorted(log.glob("*.json"))
     entry = entries[(len(entries) - 1) // 2]
     entry.unlink()
     return entry.name

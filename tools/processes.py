@@ -28,7 +28,7 @@ def taken(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Return a free loopback port that no other process gets without asking for it.
+    """Return a free loopback port that no other process gets unless it names it.
 
     A server may take half a minute until it binds the port. Meanwhile the system gives the ports above
     `PORTS` to connections, and to servers that name none.

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transom.engine.evaluate_checks import evaluate_checks
@@ -15,6 +15,7 @@ CHECKS = st.lists(st.tuples(st.sampled_from(["one", "other", "absent"]), BOUNDS,
 
 
 @given(CHECKS, METRICS)
+@example([("one", 0.3, 0.3)], [{"one": 0.3}, {"one": 0.1 + 0.2}, {"one": 0.1}])
 def test_each_value_is_compared_with_both_bounds(
     bounds: list[tuple[str, float | None, float | None]], metrics: list[dict[str, float | None]]
 ) -> None:

@@ -40,7 +40,7 @@ def free_port() -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise ServerError(f"all ports from {PORTS[0]} to {PORTS[-1]} are taken")
+    raise ServerError(f"all ports from {PORTS[0]} to {PORTS[-1]} are in use")
 
 
 @contextmanager

@@ -23,6 +23,6 @@ def test_port_in_use_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
         monkeypatch.setattr(processes, "PORTS", [port])
-        with pytest.raises(processes.ServerError, match=f"all ports from {port} to {port} are taken"):
+        with pytest.raises(processes.ServerError, match=f"all ports from {port} to {port} are in use"):
             processes.free_port()
     assert processes.free_port() == port

@@ -54,7 +54,7 @@ class LatestTable:
         with self._lock:
             opened, self._opened = self._opened, None
             if opened is not None:
-                # An update takes a tenth of the time of reading the log; the search for a commit, a hundredth.
+                # An update takes a tenth of the time of reading the log, a search for a commit far less.
                 self._opened = opened if self._is_latest(opened[1]) else self._updated(*opened)
             if self._opened is None:
                 table = DeltaTable(self.uri)

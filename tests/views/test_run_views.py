@@ -13,7 +13,7 @@ from tests.support.viewed_lake import ViewedLake, at, between
 from transom import __version__
 from transom.charts.section import Section
 from transom.core.partitions import CheckResult
-from transom.engine.compaction import delete_details
+from transom.engine.compaction import AT_ONCE, delete_details
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.ledger import Run
 from transom.ledger.run_details import DETAILS, KEPT_DAYS, FileRead, Written
@@ -231,14 +231,21 @@ def test_runs_table_describes_all_details() -> None:
 
 
 def test_details_of_runs_that_are_older_than_a_year_are_deleted(lake: ViewedLake) -> None:
-    for name, minute in (("old", 0), ("new", 1), ("last", 24 * 60 * KEPT_DAYS + 1)):
-        ran(lake, name, 0, 6, minute, [wrote(2, 3)], files=[read(2)], finding_counts={"new": 1})
+    minute = timedelta(minutes=1)
+    kept, at_once = timedelta(days=KEPT_DAYS) // minute, AT_ONCE // minute
+    for name, end in (("old", 0), ("new", at_once + 1), ("later", kept + at_once)):
+        ran(lake, name, 0, 6, end, [wrote(2, 3)], files=[read(2)], finding_counts={"new": 1})
+    # Each deletion writes a file again, so it waits for the details of a month.
+    before = lake.ledger.open("runs").version()
+    delete_details(lake.ledger.open("runs"), "ingest")
+    assert lake.ledger.open("runs").version() == before
+    ran(lake, "last", 0, 6, kept + at_once + 1, [wrote(2, 3)])
     versions = set()
     for _ in range(2):
         delete_details(lake.ledger.open("runs"), "ingest")
         versions.add(lake.ledger.open("runs").version())
     assert len(versions) == 1
-    kept = {of.name: of for of in map(RunRecord.of_row, lake.ledger.runs(details=True))}
-    assert (kept["old"].written, kept["old"].files, kept["old"].rows_out) == (None, None, 3)
-    assert (kept["new"].written, kept["new"].files) == ((wrote(2, 3),), (read(2),))
-    assert kept["old"].finding_counts == {"new": 1}
+    records = {of.name: of for of in map(RunRecord.of_row, lake.ledger.runs(details=True))}
+    assert (records["old"].written, records["old"].files, records["old"].rows_out) == (None, None, 3)
+    assert (records["new"].written, records["new"].files) == ((wrote(2, 3),), (read(2),))
+    assert records["old"].finding_counts == {"new": 1}

@@ -4,11 +4,13 @@ Every run adds files of a few rows, and a claim reads all files of its stage. Th
 two concurrent commits is refused. A claim or record is then retried; a compaction is left to a later run.
 Fencing tokens only grow. Merged files stay on the disk, as it is unknown when their last reader ends.
 
-When files of `runs` are merged, the details of runs that ended a year before the last one are deleted.
+When files of `runs` are merged, the details of runs that ended a year before the last one are deleted, those
+of a month at once.
 """
 
 from contextlib import suppress
 from datetime import timedelta
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,8 +25,10 @@ from transom.storage.tables import Table, instant, literal, query
 SCATTERED = 8
 """The maximum number of files of about the same size of a stage in a table; more are merged."""
 SIZES = (2**16, 2**18, 2**20)
-"""The target sizes of merged files in bytes. Files above half of a size are not merged to it, so that a row
-is written again a few times only, however many runs follow. A file costs a query half a millisecond."""
+"""The target sizes of merged files in bytes. Only files below half of a size count for a merge to it, so that
+large files are rarely written again, however many runs follow. A file costs a query half a millisecond."""
+AT_ONCE = timedelta(days=30)
+"""The time of the runs whose details are deleted at once: each deletion writes a large file again."""
 
 
 def compact(ledger: Ledger, stage: str) -> None:
@@ -34,9 +38,8 @@ def compact(ledger: Ledger, stage: str) -> None:
         table = ledger.open(name)
         files = pa.table(table.get_add_actions(flatten=True))
         own = files["size_bytes"].filter(pc.equal(files["partition.stage"], stage))
-        least = 0
-        for size in SIZES:
-            alike = pc.and_(pc.greater_equal(own, least), pc.less(own, size // 2))
+        for smaller, size in pairwise((0, *SIZES)):
+            alike = pc.and_(pc.greater_equal(own, smaller // 2), pc.less(own, size // 2))
             if len(own.filter(alike)) > SCATTERED:
                 with suppress(CommitFailedError):
                     table.optimize.compact([("stage", "=", stage)], target_size=size)
@@ -44,11 +47,12 @@ def compact(ledger: Ledger, stage: str) -> None:
                         delete_details(table, stage)
                 # The sizes are no longer known; larger files can wait for the next run.
                 break
-            least = size // 2
 
 
 def delete_details(runs: DeltaTable, stage: str) -> None:
     """Delete the details of a stage's runs that ended `KEPT_DAYS` before its last; their other columns stay.
+
+    Nothing is deleted until the oldest details are older by `AT_ONCE`.
 
     Raises:
         CommitFailedError: another commit has changed the table meanwhile.
@@ -61,7 +65,7 @@ def delete_details(runs: DeltaTable, stage: str) -> None:
     if ends["first"] is None:
         return
     before = ends["last"] - timedelta(days=KEPT_DAYS)
-    if ends["first"] >= before:
+    if ends["first"] >= before - AT_ONCE:
         return
     runs.update(
         updates=dict.fromkeys(DETAILS, "NULL"),

@@ -17,7 +17,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 DETAILS = ("written", "files", "findings")
 """The columns of `runs` that grow with the work of a run. They are deleted after `KEPT_DAYS`."""
 KEPT_DAYS = 366
-"""How long the details of a run are kept, in days."""
+"""The minimum time for which the details of a run are kept, in days."""
 MAX_FINDINGS = 200
 """The maximum number of findings that a run lists."""
 Change = Literal["new", "updated", "withdrawn"]

@@ -14,7 +14,7 @@ MIB = 2**20
 EVERY = 0.25
 """Seconds between two samples of the processes."""
 MEMORY_EVERY = 4
-"""Every how many samples memory is read: Java waits while the kernel counts its pages."""
+"""The number of samples from one that reads memory to the next: Java waits while its pages are counted."""
 LONG = 120
 """Seconds after which a pass is not repeated in its process."""
 
@@ -71,8 +71,8 @@ class Watch:
         """The CPU time of all processes since the first sample, in seconds."""
         return sum(self._computed.values()) - self._before
 
-    def look(self) -> int:
-        """Sample the processes, and return their total memory in bytes; 0 if it is not read this time."""
+    def look(self) -> None:
+        """Sample the processes: their CPU time, and every `MEMORY_EVERY` times their memory."""
         memory, is_read = 0, self._looks % MEMORY_EVERY == 0
         self._looks += 1
         for process in (process for leader in self._leaders() for process in family(leader)):
@@ -84,7 +84,6 @@ class Watch:
             except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
                 continue
         self.peak = max(self.peak, memory)
-        return memory
 
     def _look_on(self) -> None:
         while not self._over.wait(EVERY):

@@ -46,8 +46,8 @@ class RoleWatch(Watch):
         self._samples = samples
         self._spent: dict[tuple[int, float, str], float] = {}
 
-    def look(self) -> int:
-        """Sample the processes, and return their total memory in bytes."""
+    def look(self) -> None:
+        """Sample the processes, each time with their memory."""
         memory = dict.fromkeys(ROLES, 0)
         for process in (process for leader in self._leaders() for process in family(leader)):
             try:
@@ -62,9 +62,7 @@ class RoleWatch(Watch):
         for (_, _, role), seconds in self._spent.items():
             cpu_s[role] += seconds
         self._samples.append(Sample(time.time(), memory, cpu_s))
-        total = sum(memory.values())
-        self.peak = max(self.peak, total)
-        return total
+        self.peak = max(self.peak, sum(memory.values()))
 
 
 def role_of(command: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Great Expectations' verdicts on a table of metrics, and their prediction, equal a comparison by hand."""
 
 from concurrent.futures import ThreadPoolExecutor
+from math import inf, isnan, nan
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -9,13 +10,14 @@ from transom.engine.evaluate_checks import evaluate_checks
 from transom.ledger.check import Check, predict_results
 
 BOUNDS = st.none() | st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0**53])
-VALUES = st.none() | st.sampled_from([-1, 0, 0.1 + 0.2, 0.3, 1, 3, 2**53, 2**62, 1e-320, 1e300])
+VALUES = st.none() | st.sampled_from([-1, 0, 0.1 + 0.2, 0.3, 1, 3, 2**53, 2**62, 1e-320, 1e300, inf, nan])
 METRICS = st.lists(st.fixed_dictionaries({"one": VALUES, "other": VALUES}), max_size=4)
 CHECKS = st.lists(st.tuples(st.sampled_from(["one", "other", "absent"]), BOUNDS, BOUNDS), max_size=4)
 
 
 @given(CHECKS, METRICS)
 @example([("one", 0.3, 0.3)], [{"one": 0.3}, {"one": 0.1 + 0.2}, {"one": 0.1}])
+@example([("one", 0.3, 0.3)], [{"one": nan}, {"one": inf}])
 def test_each_value_is_compared_with_both_bounds(
     bounds: list[tuple[str, float | None, float | None]], metrics: list[dict[str, float | None]]
 ) -> None:
@@ -24,11 +26,15 @@ def test_each_value_is_compared_with_both_bounds(
         for number, (metric, minimum, limit) in enumerate(bounds)
     ]
     expected = [
-        (check.name, row, value, (minimum is None or value >= minimum) and (limit is None or value <= limit))
+        # NaN is not compared: it counts as no value.
+        (
+            check.name, row, value,
+            isnan(value) or ((minimum is None or value >= minimum) and (limit is None or value <= limit)),
+        )
         for check, (metric, minimum, limit) in zip(checks, bounds, strict=True)
         for row, values in enumerate(metrics)
         if (value := values.get(metric)) is not None
-    ]
+    ]  # fmt: skip
     for results in (evaluate_checks(checks, metrics), predict_results(checks, metrics)):
         assert [(one.check.name, one.row, one.observed, one.success) for one in results] == expected
 

@@ -143,8 +143,8 @@ def test_snapshot_of_a_year_builds_objects_of_requested_hours_only(
     assert len(computed) <= 4 * columnar_state.AT_A_TIME
 
 
-@given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22))
-def test_hour_set_behaves_as_a_set(some: set[int], others: set[int], number: int) -> None:
+@given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22), st.integers(1, 20))
+def test_hour_set_behaves_as_a_set(some: set[int], others: set[int], number: int, length: int) -> None:
     mine, theirs = HourSet.of(map(at, some)), HourSet.of(map(at, others))
     moment = at(number)
     assert mine == set(map(at, some))
@@ -153,5 +153,7 @@ def test_hour_set_behaves_as_a_set(some: set[int], others: set[int], number: int
     assert mine.last_before(moment) == max((at(n) for n in some if n < number), default=None)
     assert mine.first_from(moment) == min((at(n) for n in some if n >= number), default=None)
     assert mine.since(moment) == {at(n) for n in some if n >= number}
+    interval = Interval(moment, at(number + length))
+    assert mine.within(interval) == {at(n) for n in some if number <= n < number + length}
     assert mine.minus(theirs) == {at(n) for n in some - others}
     assert mine & set(map(at, others)) == set(map(at, others)) & mine == {at(n) for n in some & others}

@@ -47,7 +47,9 @@ def test_edits_of_the_stream_file_make_every_hour_of_a_stage_stale(
 
 
 @pytest.mark.parametrize("view", sorted(set(VIEWS.values())))
-def test_each_view_shows_something(drawn: Path, view: str) -> None:
+def test_each_view_shows_something(drawn: Path, monkeypatch: pytest.MonkeyPatch, view: str) -> None:
+    monkeypatch.setenv("TRANSOM_LAKE", f"{drawn}/lake")
+    monkeypatch.setenv("TRANSOM_STREAMS", str(drawn / "streams"))
     views: dict[str, Callable[[], int]] = dict(page_views.views(f"{drawn}/lake", drawn / "streams"))
     assert views[view]() > 0
 

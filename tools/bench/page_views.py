@@ -34,12 +34,11 @@ class Pages:
     """The pages of a lake, which stay open from view to view; every user may read every stream.
 
     Args:
-        lake: the lake.
-        streams: the folder of the stream files.
+        lake: the lake, also in TRANSOM_LAKE.
+        streams: the folder of the stream files, also in TRANSOM_STREAMS.
     """
 
     def __init__(self, lake: str, streams: Path) -> None:
-        os.environ |= {"TRANSOM_LAKE": lake, "TRANSOM_STREAMS": str(streams)}
         self._lake, self._stream = lake, load(streams / f"{name_of(0)}.yaml")
         self._app = application(Access(lambda: "reader", lambda: None, lambda user, names: names))
 
@@ -101,6 +100,8 @@ def views(lake: str, streams: Path) -> Mapping[str, Callable[[], int]]:
 
 def main(view: str, lake: str, streams: str, passes: str, result: str) -> None:
     """Run the passes of a view."""
+    # The application reads them of each page.
+    os.environ |= {"TRANSOM_LAKE": lake, "TRANSOM_STREAMS": streams}
     counts: list[int] = []
     compute = views(lake, Path(streams))[view]
     seconds = timed(passes, lambda number: counts.append(compute()))

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 from bench import aims, page_lake, page_views, table
+from bench.draw import FIRST
 from bench.page import ALL, GRID, KEY, VIEWS
 from transom.app.freshness import freshness_of, snapshot_of
-from transom.core.intervals import HOUR
+from transom.core.intervals import HOUR, Interval
+from transom.features.aggregates.view import KEYS
 from transom.ledger.ledger import Ledger
 from transom.stream import load
+from transom.views.view import view_of
 
 HOURS = 60
 
@@ -44,6 +47,16 @@ def test_edits_of_the_stream_file_make_every_hour_of_a_stage_stale(
     # An hour of fills is blocked, which shows as such.
     expected = {stage: HOURS - (stage == "fills") for stage in stages}
     assert {stage: len(freshness.stale(stage)) for stage in stages} == expected
+
+
+def test_page_of_the_generated_windows_has_a_chart_and_a_table(drawn: Path) -> None:
+    stream = load(drawn / "streams" / f"{page_lake.name_of(0)}.yaml")
+    results = view_of(f"{drawn}/lake", stream, Interval(FIRST, FIRST + HOURS * HOUR)).results
+    (part,) = (part for part in results if part.anchor == "part-aggregates-traffic")
+    assert part.chart
+    assert part.table
+    # One hour is quarantined.
+    assert part.table.total == KEYS * (HOURS - 1)
 
 
 @pytest.mark.parametrize("view", sorted(set(VIEWS.values())))

@@ -161,7 +161,10 @@ def _states(stream: Stream, interval: Interval) -> pa.Table:
 
 
 def _write_rows(root: str, stream: Stream, interval: Interval) -> None:
-    """Write events, windows and findings: an event and a window of each client in each hour."""
+    """Write events, windows and findings: an event and a window of each client in each hour.
+
+    The windows are those of the longest range, which the page of the block shows without a key.
+    """
     declared = {
         step.table.name: step.table for stage in definitions_of(stream).values() for step in stage.steps
     }
@@ -177,9 +180,9 @@ def _write_rows(root: str, stream: Stream, interval: Interval) -> None:
             "source_id": ["drawn"] * len(hours), "source_line": np.arange(len(hours)),
         })  # fmt: skip
         _append(root, declared["aggregates"], {
-            "hour": times, "block": ["traffic"] * len(hours), "level": [0] * len(hours),
-            "window_start": times, "window_end": _times(hours + 1), "client": clients,
-            "count": [1] * len(hours), "n": [1] * len(hours), "sent": hours * 7 % 1000,
+            "hour": times, "block": ["traffic"] * len(hours), "level": [1] * len(hours),
+            "window_start": _times(hours - 23), "window_end": _times(hours + 1), "client": clients,
+            "count": [24] * len(hours), "n": [24] * len(hours), "sent": hours * 7 % 1000,
             "complete": [True] * len(hours),
         })  # fmt: skip
     every = np.arange(first, first + len(interval), 6)

@@ -142,7 +142,7 @@ def evaluate(
     waivers: Sequence[Waiver],
     is_plan: bool = False,
 ) -> list[CheckResult]:
-    """Return the results of a step's checks for every partition; for a plan as `predict_results`."""
+    """Return the results of a step's checks for every partition; those of a plan are predicted."""
     keys = list(metrics)
     results_of = predict_results if is_plan else evaluate_checks
     results = results_of(step.checks, [metrics[key] for key in keys])

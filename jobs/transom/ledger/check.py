@@ -99,7 +99,7 @@ class MetricResult:
 def predict_results(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
     """Return the results that Great Expectations will have, for a plan of what to publish.
 
-    Its import takes longer than all else that a run without work does. What is published is evaluated by it.
+    To import it takes longer than all else that a run without work does. It evaluates what is published.
 
     Args:
         checks: the checks.

@@ -16,7 +16,7 @@ CUT = 2_000
 FIRST = 20
 """The number of events that the page of an hour shows."""
 LATEST_HOURS = 24
-"""The number of hours in which the latest events are searched at first."""
+"""The number of last hours to search first for the latest events; the next search has eight times as many."""
 LATEST_FIRST = "event_time DESC, source_id, source_line"
 OLDEST_FIRST = "event_time, source_id, source_line"
 AT_ONCE = 1_000
@@ -42,11 +42,11 @@ def _latest(query: Query) -> tuple[list[Row], int]:
     """
     if query.selection.page > 1:
         return query.page()
-    rows, hours, at_once = list[Row](), query.hours, LATEST_HOURS
+    rows, hours, count = list[Row](), query.hours, LATEST_HOURS
     while hours and len(rows) < MAX_ROWS:
-        hours, latest = hours[:-at_once], hours[-at_once:]
+        hours, latest = hours[:-count], hours[-count:]
         rows += replace(query, hours=latest).rows(MAX_ROWS - len(rows))
-        at_once *= 8
+        count *= 8
     return rows, len(rows) if len(rows) < MAX_ROWS else query.count()
 
 

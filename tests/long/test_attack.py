@@ -19,7 +19,7 @@ from tests.support.fault_injection import AttackedLake
 from tests.support.scenarios import recomputed_lake
 from tests.support.stream_harness import StreamHarness
 from transom.core.intervals import HOUR, Interval
-from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.file_records import FileRecord, Status
 from transom.features.registry import STAGES
 
 FIRST = datetime(2015, 5, 18, 0, tzinfo=UTC)
@@ -99,7 +99,7 @@ class Fate:
         away = HOUR if near else HEAL + HOUR
         return self.hour + away if self.hour + away in WHOLE else self.hour - away
 
-    def steps(self) -> Iterator[tuple[datetime, str]]:
+    def steps(self) -> Iterator[tuple[datetime, Status]]:
         """Apply the changes, one after the other: yield the hour whose run must see it, and the file's status
         then.
         """
@@ -127,7 +127,7 @@ class Fate:
                 yield self.hour, "duplicate"
             case "vanished":
                 self.siege.landing.remove(self.path)
-                yield self.hour, "gone"
+                yield self.hour, "missing"
 
     def record(self, files: Files) -> None:
         """Record which content of it is published."""
@@ -181,7 +181,7 @@ class Attack:
                 siege.change_files(interval.start)
         siege.run(stage, interval)
 
-    def look(self, fate: Fate, hour: datetime, status: str) -> None:
+    def look(self, fate: Fate, hour: datetime, status: Status) -> None:
         """Run an hour, after which a file must have a status."""
         self.run("ingest", Interval(hour, hour + HOUR))
         files = self.siege.files()

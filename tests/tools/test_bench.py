@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from bench import __main__ as command
 from bench import aims, between, framing, published, scans, stages, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATES as STEADY
-from bench.hour import JOBS, SERVER, _stream
+from bench.hour import JOBS, SERVER, _stream, phases_of
 from bench.ingest import in_turn
 from bench.levels import FRAMES, levels_of
 from bench.measure import Failed, run
@@ -328,3 +329,18 @@ def test_rows_are_distinguished_by_their_source() -> None:
     rows, records = scans.rows_read(events, "/lake/web")
     assert rows == {"events": 42, scans.NEW: 3, scans.LOG: 420, scans.HANDED: 11, "elsewhere": 1}
     assert records == 42
+
+
+def test_phases_of_an_hour_add_up_to_its_time_where_tasks_run_at_once() -> None:
+    tasks = {
+        "ingest": (12.0, 15.0),
+        "frames": (15.5, 30.0),
+        "fills": (16.0, 40.0),
+        "frames_gate": (30.5, 31.0),
+    }
+    finished = datetime.fromtimestamp(14.0, UTC)
+    ingest = {"stage": "ingest", "finished_at": finished, "phase_seconds": {"total": 1.5, "session": 0.5}}
+    phases = phases_of(tasks, {"ingest": ingest}, asked=10.0)
+    assert sum(phases.values()) == 30.0
+    assert (phases["frames"], phases["fills"], phases["frames_gate"]) == (14.5, 10.0, 0.0)
+    assert (phases["ingest: Spark's session"], phases["ingest: work of ingest"]) == (0.5, 1.0)

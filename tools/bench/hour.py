@@ -117,16 +117,31 @@ def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> d
         task["task_id"]: (_moment(task["start_date"]), _moment(task["end_date"]))
         for task in server.ask("GET", f"/dags/{way}/dagRuns/{name}/taskInstances")["task_instances"]
     }
+    runs = [run for run in Ledger(str(lake / way)).runs() if run["run_id"].startswith(name)]
+    return phases_of(tasks, {run["stage"]: run for run in runs}, asked)
+
+
+def phases_of(
+    tasks: Mapping[str, tuple[float, float]], runs: Mapping[str, Mapping[str, Any]], asked: float
+) -> dict[str, float]:
+    """Return the seconds of each phase; their sum is the time from the trigger to the end of the last task.
+
+    Args:
+        tasks: start and end of each task, in seconds since 1970.
+        runs: the rows of `runs`, by stage.
+        asked: the time of the trigger.
+    """
     in_order = sorted(tasks.items(), key=lambda task: task[1])
-    found = {"Airflow: until the first task": in_order[0][1][0] - asked, "Airflow: between tasks": 0.0}
     ended = in_order[0][1][0]
-    runs = {run["stage"]: run for run in Ledger(str(lake / way)).runs() if run["run_id"].startswith(name)}
+    found = {"Airflow: until the first task": ended - asked, "Airflow: between tasks": 0.0}
     for task, (start, end) in in_order:
         found["Airflow: between tasks"] += max(start - ended, 0.0)
-        start, ended = max(start, ended), max(ended, end)
+        # The time that a task shares with earlier ones counts once.
+        start, end = max(start, ended), max(end, ended)
+        ended = end
         made = [runs[stage] for stage in (runs if task == "run" else (task,)) if stage in runs]
         if not made:
-            found[f"{task}"] = end - start
+            found[task] = end - start
             continue
         at = start
         found[f"{task}: Spark's session"] = 0.0

@@ -1,10 +1,11 @@
-"""The parent of a Spark server's Python workers, as `spark.python.daemon.module`.
+"""The parent of Spark's Python workers, as `spark.python.daemon.module`.
 
-It imports what tasks need once, and then forks a worker for each task. So a task starts at once, and a
-detector of a stream file is imported again for each task. A session has a parent of its own, which starts
-with its first task.
+It imports what tasks need once, and then forks workers. On a server, it forks one for each task: a task
+starts at once, and a detector of a stream file is imported again for each task. A session has a parent of its
+own, which starts with its first task.
 """
 
+import gc
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -22,6 +23,8 @@ for module in walk_packages(features.__path__, f"{features.__name__}."):
     import_module(module.name)
 # Workers inherit the hash of the code that they run, not of what the files have later.
 code_hash()
+# Spark's workers collect all cycles after each task, which takes a tenth of a second with what is imported.
+gc.freeze()
 
 if __name__ == "__main__":
     pyspark.daemon.manager()

@@ -10,6 +10,7 @@ from transom.cli.setup import setup
 from transom.cli.status import status
 from transom.cli.try_command import try_
 from transom.cli.verify import verify
+from transom.core.collector import relax
 from transom.installation.install import load_environment
 
 HELP = """Compute time-based results from event logs, hour by hour.
@@ -51,6 +52,7 @@ app.command(short_help="install Java, Delta's jars and Spark's settings")(setup)
 
 def main() -> None:
     """Run the command line, with the environment that `transom setup` wrote."""
+    relax()
     load_environment()
     app(prog_name="transom")
 

@@ -127,6 +127,8 @@ def write_settings(folder: Path, archive: Path | None) -> None:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         # Spark records the Python line that names a column, by four calls of Java, thousands of times a run.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # By default, each worker imports everything again.
+        "spark.python.daemon.module": "transom.app.worker_daemon",
         # Rows cached between two passes are dropped soon: not worth the work of compressing them.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

@@ -100,18 +100,21 @@ def test_no_more_than_two_stages_run_at_once(run: Callable[..., Any]) -> None:
     run(stage)
 
 
-def test_on_a_spark_server_stages_run_in_turn(
-    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("second", [None, _no_session], ids=["one session", "two sessions"])
+def test_on_a_spark_server_a_stage_runs_in_each_session_that_the_job_has(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, second: Callable[[], Any] | None
 ) -> None:
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
-    sessions = set[int]()
+    meeting, sessions = Barrier(1 if second is None else 2, timeout=60), dict[str, int]()
 
     def stage(name: str, session: AnySession) -> GateResult:
-        sessions.add(id(session))
+        sessions[name] = id(session)
+        if name in ("patterns", "aggregates"):
+            meeting.wait()
         return PASSED
 
-    run(stage)
-    assert len(sessions) == 1
+    run(stage, SessionOnDemand(_no_session, second))
+    assert len(set(sessions.values())) == meeting.parties
 
 
 def test_after_a_failed_gate_the_stages_downstream_do_not_run(

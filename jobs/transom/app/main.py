@@ -137,7 +137,10 @@ def run(
         sys.exit(f"{name}: {error}")
     use_utc()
     key = f"{name} {stream.name} {arguments.lake}"
-    spark = SessionOnDemand(partial(_start, f"transom {name} {stream.name} {interval}", key))
+    application = f"transom {name} {stream.name} {interval}"
+    # On a server, each of two stages at once has a session with Python workers of its own.
+    second = None if spark_server() is None else partial(session, application, f"{key} second")
+    spark = SessionOnDemand(partial(_start, application, key), second)
     try:
         run_stages(
             spark, stream, interval,

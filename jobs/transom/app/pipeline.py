@@ -19,7 +19,6 @@ from transom.app.freshness import stale_hours
 from transom.app.run_stage import root_of, run_stage
 from transom.app.verify import DamagedInputsError, explain_failure
 from transom.core.intervals import Interval
-from transom.core.locations import spark_server
 from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.engine.damage_marks import mark_unreadable
 from transom.engine.gate import GateResult, evaluate_gate
@@ -28,7 +27,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of
 from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream
-from transom.storage.session_on_demand import AnySession, SessionOnDemand, cancel_jobs, session_of
+from transom.storage.session_on_demand import AnySession, cancel_jobs, second_session
 from transom.storage.tables import one_line_message
 
 LOG = logging.getLogger(__name__)
@@ -131,17 +130,17 @@ def run_stages(
     stages = stream.stages if stages is None else stages
     if len(stages) > 1:
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
-    # A stage changes the settings of its session. That of a server cannot be divided.
+    # A stage changes the settings of its session.
     free: list[tuple[AnySession, Ledger]] = [(spark, Ledger(root))]
-    if len(stages) > AT_ONCE and spark_server() is None:
-        another = SessionOnDemand(lambda: session_of(spark).newSession())
-        free += ((another, Ledger(root)) for _ in range(1, AT_ONCE))
+    if len(stages) > AT_ONCE and (second := second_session(spark)) is not None:
+        free.append((second, Ledger(root)))
+    sessions = [own for own, _ in free]
     marks = _DamageMarks(root)
     done: dict[str, _Attempt] = {}
     running: dict[Future[_Attempt], tuple[str, tuple[AnySession, Ledger]]] = {}
     waiting = list(stages)
     errors: list[BaseException] = []
-    with ThreadPoolExecutor(len(free)) as pool, _cancelling(spark, running):
+    with ThreadPoolExecutor(len(free)) as pool, _cancelling(sessions, running):
         while waiting or running:
             for stage in list(waiting):
                 upstream = stream.upstream_stage(stage)
@@ -184,7 +183,7 @@ def run_stages(
 
 
 @contextmanager
-def _cancelling(spark: AnySession, running: Collection[Future[_Attempt]]) -> Iterator[None]:
+def _cancelling(sessions: Sequence[AnySession], running: Collection[Future[_Attempt]]) -> Iterator[None]:
     """Within the context, an interrupt from the keyboard cancels the Spark jobs of the running stages.
 
     Under spark-submit, it ends Java, and all jobs with it.
@@ -195,7 +194,8 @@ def _cancelling(spark: AnySession, running: Collection[Future[_Attempt]]) -> Ite
         LOG.warning("interrupted: the Spark jobs of the running stages are cancelled")
         while True:
             # A stage may begin another job before it notices.
-            cancel_jobs(spark)
+            for spark in sessions:
+                cancel_jobs(spark)
             if not wait(running, timeout=1).not_done:
                 raise
 

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 UNUSED = ("altair", "scipy.stats")
 """Modules for plots and distributions, which Great Expectations imports first and no check here uses."""
-OPTIONAL = ("sqlalchemy", "pyspark.ml", "pyspark.sql.connect")
-"""Modules without which Great Expectations works: they are for data in databases and in Spark. Those of Spark
-are not hidden from a session of a server, which may import them at the same time."""
+CONNECT = "pyspark.sql.connect"
+OPTIONAL = ("sqlalchemy", "pyspark.ml", CONNECT)
+"""Modules without which Great Expectations works: they are for data in databases and in Spark. `CONNECT` is
+not hidden from a session of a server, which may import it at the same time."""
 _LOCK = threading.RLock()
 """Great Expectations evaluates for one thread at a time: validations share the batch of their data source."""
 
@@ -44,7 +45,7 @@ class _Deferred(ModuleType):
 def _without_extras() -> Iterator[None]:
     """Within the context, imports defer the modules in `UNUSED` and fail for those in `OPTIONAL`."""
     extras: dict[str, ModuleType | None] = {name: _Deferred(name) for name in UNUSED}
-    extras |= dict.fromkeys(OPTIONAL if spark_server() is None else OPTIONAL[:1])
+    extras |= dict.fromkeys(name for name in OPTIONAL if spark_server() is None or name != CONNECT)
     extras = {name: module for name, module in extras.items() if name not in sys.modules}
     # Python's way to make an import fail: None instead of a module.
     sys.modules.update(extras)  # type: ignore[arg-type]

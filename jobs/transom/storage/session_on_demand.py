@@ -17,13 +17,18 @@ class SessionOnDemand:
 
     Args:
         create: creates the session.
+        create_second: creates a second session, with its own settings; None if the first one is divided.
 
     Attributes:
+        second: the session that `create_second` creates; None without it.
         seconds: how long the creation took; 0 if there is no session yet.
     """
 
-    def __init__(self, create: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, create: Callable[[], SparkSession], create_second: Callable[[], SparkSession] | None = None
+    ) -> None:
         self.seconds = 0.0
+        self.second = None if create_second is None else SessionOnDemand(create_second)
         self._create = create
         self._session: SparkSession | None = None
         self._lock = threading.Lock()
@@ -43,9 +48,11 @@ class SessionOnDemand:
         return self._session
 
     def stop(self) -> None:
-        """Stop the session if it exists."""
+        """Stop the session if it exists, and the second one."""
         if self._session is not None:
             self._session.stop()
+        if self.second is not None:
+            self.second.stop()
 
 
 AnySession = SparkSession | SessionOnDemand
@@ -54,6 +61,15 @@ AnySession = SparkSession | SessionOnDemand
 def session_of(spark: AnySession) -> SparkSession:
     """Return a session; create it if it is on demand and does not exist."""
     return spark.get() if isinstance(spark, SessionOnDemand) else spark
+
+
+def second_session(spark: AnySession) -> SessionOnDemand | None:
+    """Return a second session, with its own settings. A session of a server cannot be divided: None without
+    one that is created for it.
+    """
+    if spark_server() is None:
+        return SessionOnDemand(lambda: session_of(spark).newSession())
+    return spark.second if isinstance(spark, SessionOnDemand) else None
 
 
 def cancel_jobs(spark: AnySession) -> None:

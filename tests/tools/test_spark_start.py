@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
+
 from transom.installation.install import write_settings
 
 
@@ -38,3 +40,30 @@ def test_spark_prints_nothing_if_python_starts_it(tmp_path: Path) -> None:
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert (finished.stdout, finished.stderr) == ("", "")
+
+
+def test_driver_and_workers_import_compiled_packages_once(tmp_path: Path) -> None:
+    """Spark puts zip files on the path of Python, from which each process compiles what it imports."""
+    script = tmp_path / "where.py"
+    script.write_text(
+        "import sys\n"
+        "import pyarrow as pa\n"
+        "import pyspark, py4j\n"
+        "from transom.storage.session import session\n"
+        "def places(batches):\n"
+        "    import sys, pyspark\n"
+        "    for batch in batches:\n"
+        "        shared = 'transom.features.ingest.stage' in sys.modules\n"
+        "        yield pa.RecordBatch.from_pydict({'text': [f'{pyspark.__file__} {shared}']})\n"
+        "spark = session('where')\n"
+        "print(pyspark.__file__, py4j.__file__)\n"
+        "print(spark.range(0, 1, 1, 1).mapInArrow(places, 'text string').collect()[0].text)\n"
+        "spark.stop()\n"
+    )
+    done = subprocess.run(
+        ["spark-submit", "--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"], script],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    packages = Path(pyspark.__file__).parents[1]
+    module = packages / "pyspark" / "__init__.py"
+    assert done.stdout.splitlines() == [f"{module} {packages / 'py4j' / '__init__.py'}", f"{module} True"]

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 CHECKSUMS = HERE / "jars.sha256"
 ENVIRONMENT = "environment.json"
 """The file with the variables of every command, for `transom`; the file `env` is for a shell."""
+SPARK_HOME = "spark-home"
 
 
 def progress(text: str) -> None:
@@ -65,12 +66,31 @@ def write(file: Path, text: str) -> None:
     part.replace(file)
 
 
-def spark_home() -> Path:
+def pyspark_folder() -> Path:
     """Return the folder of the installed pyspark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SetupError(f"pyspark is not installed in {sys.prefix}")
     return Path(spec.origin).parent
+
+
+def spark_home(folder: Path) -> Path:
+    """Create and return Spark's home, by links to the installed pyspark: its programs and jars.
+
+    It has no Python packages. Spark puts those of its home first on the path of every Python process, as zip
+    files, and Python would compile them each time it starts. The installed packages are compiled.
+
+    Args:
+        folder: the folder of Java, jars and settings.
+    """
+    home = folder / SPARK_HOME
+    home.mkdir(exist_ok=True)
+    for name in ("bin", "jars", "sbin"):
+        part = home / f"{name}.part"
+        part.unlink(missing_ok=True)
+        part.symlink_to(pyspark_folder() / name)
+        part.replace(home / name)
+    return home
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -82,7 +102,7 @@ def variables(folder: Path) -> dict[str, str]:
     properties = folder / "spark.properties"
     values = {
         "JAVA_HOME": folder / "java",
-        "SPARK_HOME": spark_home(),
+        "SPARK_HOME": folder / SPARK_HOME,
         "TRANSOM_SPARK_PROPERTIES": properties,
         "PYSPARK_SUBMIT_ARGS": f"--properties-file {properties} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -173,7 +193,7 @@ def _make_archive(folder: Path, archive: Path) -> None:
     values["PYTHONPATH"] = values.get("PYTHONPATH", str(locations.PACKAGE.parent))
     log = folder / "class-data-archive.log"
     run(
-        log, spark_home() / "bin" / "spark-submit", "--properties-file", folder / "spark.properties",
+        log, folder / SPARK_HOME / "bin" / "spark-submit", "--properties-file", folder / "spark.properties",
         "--driver-java-options", f"{options} -XX:ArchiveClassesAtExit={archive}",
         HERE / "warm_up.py", warm_up, **values,
     )  # fmt: skip
@@ -195,7 +215,7 @@ def install(folder: Path, with_archive: bool = True) -> None:
     began = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     files = [CHECKSUMS, *(HERE / name for name in ("install.py", "java.py", "jars.py", "warm_up.py"))]
-    pyspark = spark_home()
+    pyspark = pyspark_folder()
     machine = f"{java.candidates(folder / 'java')} {folder} {sys.executable} {pyspark.stat().st_mtime_ns}"
     machine += f" {with_archive}"
     stamp = folder / f"installed-{hash_of(*files, also=machine)}"
@@ -212,6 +232,7 @@ def install(folder: Path, with_archive: bool = True) -> None:
         jars.fetch(folder / "jars", checksums, home, next((pyspark / "jars").glob("ivy-*.jar")))
     version = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=True)
     java.launcher(home, folder / "java")
+    spark_home(folder)
     write_settings(folder, None)
     if with_archive:
         archive = folder / "cds" / f"{hash_of(*files, also=version.stderr + str(pyspark))}.jsa"

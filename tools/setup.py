@@ -75,11 +75,22 @@ def install_packages() -> None:
     progress("Python packages, about 180 (half a minute to a few)")
     run(FOLDER / "uv.log", python, "-m", "pip", "install", "-q", "--require-hashes", "-r", only_uv)
     pip = (python, "-m", "uv", "pip")
-    # Compile once: with PYTHONDONTWRITEBYTECODE, each start would compile again.
+    # As in `compile_checkout`.
     options = ("-q", "--require-hashes", "--compile-bytecode")
     run(FOLDER / "python-packages.log", *pip, "sync", *options, LOCK, VIRTUAL_ENV=str(VENV))
     editable = ("-q", "--no-deps", "--no-build-isolation", "--editable", ROOT)
     run(FOLDER / "transom-package.log", *pip, "install", *editable, VIRTUAL_ENV=str(VENV))
+
+
+def compile_checkout() -> None:
+    """Compile this checkout's modules: with PYTHONDONTWRITEBYTECODE, each process would compile them again.
+
+    Modules with an error are left for the process that imports them.
+    """
+    folders = (ROOT / name for name in ("jobs", "dags", "plugins"))
+    subprocess.run(
+        [VENV / "bin" / "python", "-m", "compileall", "-q", *folders], capture_output=True, check=False
+    )
 
 
 def main() -> None:
@@ -92,6 +103,7 @@ def main() -> None:
     machine = f"{java.candidates(FOLDER / 'java')} {ROOT} {sys.version_info[:2]}"
     stamp = FOLDER / f"ready-{hash_of(*sources, also=machine)}"
     if stamp.exists() and (VENV / "bin" / "transom").exists():
+        compile_checkout()
         return
     if not VENV.exists():
         check_disk(shutil.disk_usage(ROOT).free)
@@ -99,6 +111,7 @@ def main() -> None:
     done = subprocess.run([VENV / "bin" / "transom", "setup"], check=False)
     if done.returncode:
         raise SetupError("`transom setup` failed")
+    compile_checkout()
     for old in FOLDER.glob("ready-*"):
         old.unlink()
     stamp.touch()

@@ -103,3 +103,16 @@ def test_command_line_sets_its_environment(
         monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     install.load_environment()
     assert os.environ["JAVA_HOME"] == ("/of/a/container" if own else "/of/setup")
+
+
+def test_modules_of_the_checkout_are_compiled_but_for_one_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    for name in ("jobs", "dags", "plugins"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "good.py").write_text("x = 1\n")
+    (tmp_path / "jobs" / "bad.py").write_text("x =\n")
+    setup.compile_checkout()
+    compiled = [file.parents[1].name for file in tmp_path.rglob("__pycache__/*.pyc")]
+    assert sorted(compiled) == ["dags", "jobs", "plugins"]

@@ -111,7 +111,8 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
         "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
         "--conf spark.sql.adaptive.enabled=false "
         "--conf spark.sql.shuffle.partitions=2 --conf spark.databricks.delta.snapshotPartitions=1 "
-        f"--conf spark.executorEnv.TZ={ZONE} pyspark-shell"
+        # Workers as on a cluster: in its time zone, and with no more imported than their tasks import.
+        f"--conf spark.executorEnv.TZ={ZONE} --conf spark.python.daemon.module=pyspark.daemon pyspark-shell"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_SUBMIT_ARGS", arguments)

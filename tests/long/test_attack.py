@@ -1,7 +1,7 @@
 """A day of a real log under attack: real submits, in random order, killed and run concurrently.
 
 Twenty-four hours of requests, whose files are late, grow, change and change back, have a second name, vanish.
-At least four drivers of every stage die by SIGKILL at work, after different commits; others run two at once.
+At least three drivers of every stage die by SIGKILL at work, after different commits; others run two at once.
 In the end every table equals that of one run over the final files. A target of its own (`make attack`);
 TRANSOM_HOURS and TRANSOM_KILLS reduce it, TRANSOM_SEED varies it.
 """
@@ -256,7 +256,7 @@ def test_day_under_attack_equals_one_run(
         siege.say(f"{interval} done")
     for stage in STAGES:
         for _ in range(KILLS):
-            if sum(kill.stage == stage for kill in siege.kills) < KILLS_OF_EACH:
+            if not is_attacked(siege, stage):
                 attack.strike(stage, siege.rng.choice(order))
     for stage in STAGES:
         siege.run(stage, WHOLE)
@@ -284,14 +284,20 @@ def test_day_under_attack_equals_one_run(
     siege.say(f"every table is as one run's; seed {run_seed}")
 
 
+def is_attacked(siege: AttackedLake, stage: str) -> bool:
+    """Return whether drivers of a stage were killed often enough, after different commits, and while writing.
+
+    A driver can make several commits before the attack notices the first one.
+    """
+    kills = [kill for kill in siege.kills if kill.stage == stage]
+    varied = len({kill.commits for kill in kills}) >= min(KILLS_OF_EACH - 1, 3)
+    return len(kills) >= KILLS_OF_EACH and varied and any(kill.writing for kill in kills)
+
+
 def assert_attacked(siege: AttackedLake, fates: Sequence[Fate]) -> None:
     """Assert that no kind of attack was omitted."""
     assert {fate.kind for fate in fates} == FATES.keys()
     for stage in STAGES:
-        commits = [kill.commits for kill in siege.kills if kill.stage == stage]
-        assert len(commits) >= KILLS_OF_EACH
-        varied = len(set(commits)) >= min(KILLS_OF_EACH - 1, 3)
-        assert varied, f"all kills of {stage} came after the same commits"
-        assert any(kill.writing for kill in siege.kills if kill.stage == stage)
+        assert is_attacked(siege, stage), f"{stage}: too few kills, or all after the same commits"
         assert siege.overtaken[stage] >= 1
     assert len(siege.kills) >= KILLS

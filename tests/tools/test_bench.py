@@ -340,7 +340,7 @@ def test_phases_of_an_hour_add_up_to_its_time_where_tasks_run_at_once() -> None:
     }
     finished = datetime.fromtimestamp(14.0, UTC)
     ingest = {"stage": "ingest", "finished_at": finished, "phase_seconds": {"total": 1.5, "session": 0.5}}
-    phases = phases_of(tasks, {"ingest": ingest}, asked=10.0)
+    phases = phases_of(tasks, {"ingest": ingest}, triggered=10.0)
     assert sum(phases.values()) == 30.0
     assert (phases["frames"], phases["fills"], phases["frames_gate"]) == (14.5, 10.0, 0.0)
     assert (phases["ingest: Spark's session"], phases["ingest: work of ingest"]) == (0.5, 1.0)

@@ -80,9 +80,9 @@ def _ways(folder: Path, environment: Mapping[str, str], repetitions: int) -> Ite
                 # Airflow's processes are descendants of this process.
                 with Watch(_children) as watch:
                     at_rest.append(watch.peak)
-                    asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
+                    triggered = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
                 watched[way].append(watch)
-                seen[way].append(_phases(server, lake, way, f"hour-{number}", asked))
+                seen[way].append(_phases(server, lake, way, f"hour-{number}", triggered))
     on_server = "SPARK_REMOTE" in environment
     for way, runs in seen.items():
         totals = [round(sum(run.values()), 1) for run in runs]
@@ -103,37 +103,37 @@ def _children() -> list[int]:
 
 def _run(server: Airflow, way: str, name: str, interval: Interval) -> float:
     """Trigger a run, wait for its end, and return the time of the trigger, in seconds since 1970."""
-    asked = time.time()
+    triggered = time.time()
     server.trigger(way, name, **{"from": format_hour(interval.start), "to": format_hour(interval.end)})
     states = server.wait(way, name, 900)
     if set(states.values()) != {"success"}:
         raise Failed(f"{way} {interval}: {states}")
-    return asked
+    return triggered
 
 
-def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> dict[str, float]:
+def _phases(server: Airflow, lake: Path, way: str, name: str, triggered: float) -> dict[str, float]:
     """Return the seconds of each phase of a run, from its trigger to the end of its report."""
     tasks = {
         task["task_id"]: (_moment(task["start_date"]), _moment(task["end_date"]))
         for task in server.ask("GET", f"/dags/{way}/dagRuns/{name}/taskInstances")["task_instances"]
     }
     runs = [run for run in Ledger(str(lake / way)).runs() if run["run_id"].startswith(name)]
-    return phases_of(tasks, {run["stage"]: run for run in runs}, asked)
+    return phases_of(tasks, {run["stage"]: run for run in runs}, triggered)
 
 
 def phases_of(
-    tasks: Mapping[str, tuple[float, float]], runs: Mapping[str, Mapping[str, Any]], asked: float
+    tasks: Mapping[str, tuple[float, float]], runs: Mapping[str, Mapping[str, Any]], triggered: float
 ) -> dict[str, float]:
     """Return the seconds of each phase; their sum is the time from the trigger to the end of the last task.
 
     Args:
         tasks: start and end of each task, in seconds since 1970.
         runs: the rows of `runs`, by stage.
-        asked: the time of the trigger.
+        triggered: the time of the trigger.
     """
     in_order = sorted(tasks.items(), key=lambda task: task[1])
     ended = in_order[0][1][0]
-    found = {"Airflow: until the first task": ended - asked, "Airflow: between tasks": 0.0}
+    found = {"Airflow: until the first task": ended - triggered, "Airflow: between tasks": 0.0}
     for task, (start, end) in in_order:
         found["Airflow: between tasks"] += max(start - ended, 0.0)
         # The time that a task shares with earlier ones counts once.

@@ -17,6 +17,7 @@ from transom.app.command_lines import submit
 from transom.app.pipeline import run_stages, select_stages
 from transom.app.run_stage import require_inputs, root_of
 from transom.app.verify import DamagedInputsError
+from transom.core.collector import relax
 from transom.core.intervals import Interval
 from transom.core.locations import spark_server, without_parameters
 from transom.core.terminal_log import terminal_log
@@ -64,7 +65,8 @@ class Job:
         return parser
 
     def main(self) -> None:
-        """Read the arguments and run."""
+        """Read the arguments and run, as the only work of this process."""
+        relax()
         arguments = self.arg_parser().parse_args()
         stages = arguments.stages if self.stage is None else [self.stage]
         run(self.stage or "run", arguments, stages, self.stream_type)

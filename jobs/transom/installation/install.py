@@ -23,6 +23,7 @@ CHECKSUMS = HERE / "jars.sha256"
 ENVIRONMENT = "environment.json"
 """The file with the variables of every command, for `transom`; the file `env` is for a shell."""
 SPARK_HOME = "spark-home"
+"""The folder that `link_spark_home` creates."""
 
 
 def progress(text: str) -> None:
@@ -74,8 +75,8 @@ def pyspark_folder() -> Path:
     return Path(spec.origin).parent
 
 
-def spark_home(folder: Path) -> Path:
-    """Create and return Spark's home, by links to the installed pyspark: its programs and jars.
+def link_spark_home(folder: Path) -> None:
+    """Create Spark's home, by links to the installed pyspark: its programs and jars.
 
     It has no Python packages. Spark puts those of its home first on the path of every Python process, as zip
     files, and Python would compile them each time it starts. The installed packages are compiled.
@@ -90,7 +91,6 @@ def spark_home(folder: Path) -> Path:
         part.unlink(missing_ok=True)
         part.symlink_to(pyspark_folder() / name)
         part.replace(home / name)
-    return home
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -232,7 +232,7 @@ def install(folder: Path, with_archive: bool = True) -> None:
         jars.fetch(folder / "jars", checksums, home, next((pyspark / "jars").glob("ivy-*.jar")))
     version = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=True)
     java.launcher(home, folder / "java")
-    spark_home(folder)
+    link_spark_home(folder)
     write_settings(folder, None)
     if with_archive:
         archive = folder / "cds" / f"{hash_of(*files, also=version.stderr + str(pyspark))}.jsa"

@@ -100,6 +100,22 @@ def test_no_more_than_two_stages_run_at_once(run: Callable[..., Any]) -> None:
     run(stage)
 
 
+def test_where_one_stage_runs_at_once_they_run_in_their_order(
+    run: Callable[..., Any], stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "AT_ONCE", 1)
+    started, sessions = list[str](), set[int]()
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        started.append(name)
+        sessions.add(id(session))
+        return PASSED
+
+    run(stage)
+    assert started == list(stream.stages)
+    assert len(sessions) == 1
+
+
 @pytest.mark.parametrize("second", [None, _no_session], ids=["one session", "two sessions"])
 def test_on_a_spark_server_a_stage_runs_in_each_session_that_the_job_has(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, second: Callable[[], Any] | None

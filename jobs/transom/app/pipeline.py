@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 MAX_ERROR = 500
 """The maximum number of quoted characters of an error: Spark appends stack frames of its own code."""
 AT_ONCE = 2
-"""The maximum number of stages at once. A further one adds little on two cores and needs its own session."""
+"""The maximum number of stages at once, 1 or 2. A third one adds little on two cores and needs a session."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def run_stages(
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
     # A stage changes the settings of its session.
     free: list[tuple[AnySession, Ledger]] = [(spark, Ledger(root))]
-    if len(stages) > AT_ONCE and (second := second_session(spark)) is not None:
+    if 1 < AT_ONCE < len(stages) and (second := second_session(spark)) is not None:
         free.append((second, Ledger(root)))
     sessions = [own for own, _ in free]
     marks = _DamageMarks(root)

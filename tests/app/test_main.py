@@ -1,7 +1,10 @@
 """The error line of a job: for arguments rejected before Spark starts, and for failures later."""
 
 import argparse
+import atexit
+import gc
 import importlib
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,15 @@ from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = str(ROOT / "schemas/streams/web.yaml")
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """A job changes Python's collector for the rest of its process, which here is that of all tests."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    atexit.unregister(gc.freeze)
 
 
 @pytest.mark.parametrize(

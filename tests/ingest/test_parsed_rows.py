@@ -13,7 +13,7 @@ from transom.core.intervals import EPOCH, moment_of
 from transom.core.partitions import format_digest
 from transom.features.ingest.file_records import ListedFile
 from transom.features.ingest.parsed_rows import ParsedRows
-from transom.features.ingest.read_files import FileReader, FileReadResult, FileReadTask
+from transom.features.ingest.read_files import TASK_BYTES, FileReader, FileReadResult, FileReadTask, divide
 from transom.features.ingest.tables import Tables
 from transom.storage.driver_io import row_bytes
 from transom.storage.row_hashes import row_hashes
@@ -71,3 +71,16 @@ def test_events_that_tasks_do_not_measure_have_no_sums(tmp_path: Path, lines: li
     _, result = read(tmp_path, lines, text)
     assert sum(file.rows for file in result.events) == len(lines)
     assert result.sums == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "shares"),
+    [(1, TASK_BYTES, 1), (3, 10, 2), (8, TASK_BYTES, 8), (72, TASK_BYTES // 8, 10)],
+    ids=["one file", "small files", "large files", "nine times a task's bytes"],
+)
+def test_tasks_that_read_files_fill_rounds_of_two_tasks(files: int, size: int, shares: int) -> None:
+    listed = (ListedFile(f"{number}.log", size, EPOCH, {}) for number in range(files))
+    tasks = [FileReadTask(file, file.path) for file in listed]
+    divided = divide(tasks, 2)
+    assert len(divided) == shares
+    assert sorted(task.where for share in divided for task in share) == sorted(task.where for task in tasks)

@@ -150,15 +150,21 @@ def _end(pid: int) -> None:
             continue
 
 
-def spark_submit(*arguments: object, memory: str = "2g", partitions: int | None = None) -> list[object]:
-    """Return a spark-submit command with the settings of set-up, and Java's full compiler for long runs.
+def spark_submit(
+    *arguments: object, memory: str = "2g", partitions: int | None = None, full_compiler: bool = True
+) -> list[object]:
+    """Return a spark-submit command with the settings of set-up.
 
     Args:
+        memory: the maximum heap memory of Java.
         partitions: the maximum number of partitions of a shuffle. Default: as in the settings of set-up.
+        full_compiler: use Java's full compiler, which long computations in Java need. The settings of set-up
+            do without it.
     """
     properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"])
     options = properties.read_text().partition("extraJavaOptions ")[2].splitlines()[0]
-    options = options.replace("-XX:TieredStopAtLevel=1 ", "")
+    if full_compiler:
+        options = options.replace("-XX:TieredStopAtLevel=1 ", "")
     settings = ["--driver-java-options", options, "--driver-memory", memory]
     if partitions is not None:
         settings += ["--conf", f"spark.sql.shuffle.partitions={partitions}"]

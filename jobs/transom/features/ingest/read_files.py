@@ -95,10 +95,12 @@ def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTa
 
     Args:
         readings: the files.
-        tasks: the minimum number of shares, if there are as many files.
+        tasks: the number of tasks that run at once. The number of shares is a multiple of it, if there are as
+            many files, so that all tasks end at about the same time.
     """
     total = sum(reading.file.size for reading in readings)
-    count = min(len(readings), max(tasks, -(-total // TASK_BYTES)))
+    rounds = max(-(-total // (TASK_BYTES * tasks)), 1)
+    count = min(len(readings), rounds * tasks)
     bins: list[list[FileReadTask]] = [[] for _ in range(count)]
     sizes = [0] * count
     for reading in sorted(readings, key=lambda reading: (-reading.file.size, reading.file.path)):

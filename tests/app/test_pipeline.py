@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Timer
 from time import monotonic, sleep
@@ -41,10 +41,13 @@ def stream(tmp_path: Path) -> Stream:
 
 @pytest.fixture
 def run(stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[GateResult]]:
-    """A function that runs all stages, each as a function of its name and session."""
+    """A function that runs stages, by default all, each as a function of its name and session."""
 
     def run_all(
-        stage_function: StageFunction, spark: AnySession | None = None, damage: Verification | None = None
+        stage_function: StageFunction,
+        spark: AnySession | None = None,
+        damage: Verification | None = None,
+        stages: Sequence[str] | None = None,
     ) -> list[GateResult]:
         def one(session: AnySession, ledger: object, stage: str, *_: object, **__: object) -> GateResult:
             return stage_function(stage, session)
@@ -52,7 +55,7 @@ def run(stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         monkeypatch.setattr(pipeline, "_run_and_judge", one)
         monkeypatch.setattr(pipeline, "explain_failure", lambda *_: damage)
         session = SessionOnDemand(_no_session) if spark is None else spark
-        return run_stages(session, stream, HOUR, lake=str(tmp_path), command="again")
+        return run_stages(session, stream, HOUR, lake=str(tmp_path), command="again", stages=stages)
 
     return run_all
 
@@ -87,6 +90,18 @@ def test_two_stages_of_the_same_input_run_at_once_in_different_sessions(run: Cal
     run(stage)
     assert sessions["patterns"] != sessions["aggregates"]
     assert len(set(sessions.values())) == 2
+
+
+def test_stages_that_run_alone_run_in_the_first_session(run: Callable[..., Any]) -> None:
+    """A second one would be created for nothing: on a server, with Python workers of its own."""
+    first, sessions = SessionOnDemand(_no_session), list[AnySession]()
+
+    def stage(name: str, session: AnySession) -> GateResult:
+        sessions.append(session)
+        return PASSED
+
+    run(stage, first, stages=["ingest", "aggregates", "frames", "fills"])
+    assert sessions == [first] * 4
 
 
 def test_no_more_than_two_stages_run_at_once(run: Callable[..., Any]) -> None:

@@ -130,10 +130,11 @@ def run_stages(
     stages = stream.stages if stages is None else stages
     if len(stages) > 1:
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
-    # A stage changes the settings of its session.
+    # A stage changes the settings of its session. The session that was used last is used next, so that a
+    # second one is created only for two stages at once.
     free: list[tuple[AnySession, Ledger]] = [(spark, Ledger(root))]
     if 1 < AT_ONCE < len(stages) and (second := second_session(spark)) is not None:
-        free.append((second, Ledger(root)))
+        free.insert(0, (second, Ledger(root)))
     sessions = [own for own, _ in free]
     marks = _DamageMarks(root)
     done: dict[str, _Attempt] = {}
@@ -147,7 +148,7 @@ def run_stages(
                 if upstream in done and (closed_by := done[upstream].closed_by):
                     done[stage] = _Attempt(closed_by=closed_by)
                 elif free and (upstream in done or upstream not in stages):
-                    own = free.pop(0)
+                    own = free.pop()
                     run = partial(
                         _run_and_judge, *own, stage, stream, interval, command,
                         lake=lake, run_id=run_id if len(stages) == 1 else f"{run_id} {stage}",

@@ -64,8 +64,9 @@ def session_of(spark: AnySession) -> SparkSession:
 
 
 def second_session(spark: AnySession) -> SessionOnDemand | None:
-    """Return a second session, with its own settings. A session of a server cannot be divided: None without
-    one that is created for it.
+    """Return a second session, with its own settings; None if there is none.
+
+    A session of a server cannot be divided, so its second one is that of `create_second`.
     """
     if spark_server() is None:
         return SessionOnDemand(lambda: session_of(spark).newSession())

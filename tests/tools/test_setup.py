@@ -116,3 +116,24 @@ def test_modules_of_the_checkout_are_compiled_but_for_one_with_an_error(
     setup.compile_checkout()
     compiled = [file.parents[1].name for file in tmp_path.rglob("__pycache__/*.pyc")]
     assert sorted(compiled) == ["dags", "jobs", "plugins"]
+
+
+def test_spark_home_is_linked_again_without_python_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the last one is of packages that are gone, as after an upgrade of Python."""
+    monkeypatch.setattr(install, "pyspark_folder", lambda: tmp_path / "gone")
+    install.link_spark_home(tmp_path)
+    monkeypatch.undo()
+    install.link_spark_home(tmp_path)
+    home = tmp_path / install.SPARK_HOME
+    assert (home / "bin" / "spark-submit").is_file()
+    assert list(home.glob("jars/spark-core_*.jar"))
+    # The program `pyspark` puts the folder on the path, and starts the script.
+    assert (home / "python" / "pyspark" / "shell.py").is_file()
+    imported = subprocess.run(
+        [sys.executable, "-c", "import pyspark.sql, py4j; print(pyspark.__file__)"],
+        env={**os.environ, "PYTHONPATH": str(home / "python")}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert Path(imported.stdout.strip()).parent == install.pyspark_folder()
+    assert not (home / "python" / "lib").exists()

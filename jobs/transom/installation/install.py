@@ -76,7 +76,7 @@ def pyspark_folder() -> Path:
 
 
 def link_spark_home(folder: Path) -> None:
-    """Create Spark's home, by links to the installed pyspark: its programs and jars.
+    """Create Spark's home, by links to the installed pyspark: its programs, jars and Python shell.
 
     It has no Python packages. Spark puts those of its home first on the path of every Python process, as zip
     files, and Python would compile them each time it starts. The installed packages are compiled.
@@ -85,8 +85,9 @@ def link_spark_home(folder: Path) -> None:
         folder: the folder of Java, jars and settings.
     """
     home = folder / SPARK_HOME
-    home.mkdir(exist_ok=True)
-    for name in ("bin", "jars", "sbin"):
+    (home / "python").mkdir(parents=True, exist_ok=True)
+    # The last one has a script alone, which the program `pyspark` starts.
+    for name in ("bin", "jars", "sbin", "python/pyspark"):
         part = home / f"{name}.part"
         part.unlink(missing_ok=True)
         part.symlink_to(pyspark_folder() / name)

@@ -137,3 +137,16 @@ def test_spark_home_is_linked_again_without_python_packages(
     )  # fmt: skip
     assert Path(imported.stdout.strip()).parent == install.pyspark_folder()
     assert not (home / "python" / "lib").exists()
+
+
+def test_class_data_archive_is_made_again_for_other_jars_at_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade of pyspark."""
+    monkeypatch.setattr(install, "pyspark_folder", lambda: tmp_path)
+    (tmp_path / "jars").mkdir()
+    first = install.archive_file(tmp_path, [install.CHECKSUMS], "21")
+    assert install.archive_file(tmp_path, [install.CHECKSUMS], "21") == first
+    # The time of the folder, as if it was filled later.
+    os.utime(tmp_path / "jars", (1, 1))
+    assert install.archive_file(tmp_path, [install.CHECKSUMS], "21") != first

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -178,6 +179,20 @@ def write_settings(folder: Path, archive: Path | None) -> None:
     (folder / "tmp").mkdir(exist_ok=True)
 
 
+def archive_file(folder: Path, files: Sequence[Path], version: str) -> Path:
+    """Return the file of the class-data archive of the installed jars.
+
+    Java ignores an archive of other jars, without a message.
+
+    Args:
+        folder: the folder of Java, jars and settings.
+        files: the files that determine the settings.
+        version: the version of Java.
+    """
+    installed = (pyspark_folder() / "jars").stat().st_mtime_ns
+    return folder / "cds" / f"{hash_of(*files, also=f'{version} {installed}')}.jsa"
+
+
 def _make_archive(folder: Path, archive: Path) -> None:
     """Create the archive of the classes that a job loads, which shortens its start.
 
@@ -236,7 +251,7 @@ def install(folder: Path, with_archive: bool = True) -> None:
     link_spark_home(folder)
     write_settings(folder, None)
     if with_archive:
-        archive = folder / "cds" / f"{hash_of(*files, also=version.stderr + str(pyspark))}.jsa"
+        archive = archive_file(folder, files, version.stderr)
         if not archive.exists():
             _make_archive(folder, archive)
         write_settings(folder, archive)

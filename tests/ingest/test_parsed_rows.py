@@ -33,8 +33,7 @@ def read(folder: Path, lines: list[str], text: str = WEB) -> tuple[ParsedRows, F
     tables = {name: str(folder / name) for name in ("events", "rejected")}
     task = FileReadTask(ListedFile("access.log", log.stat().st_size, EPOCH, {}), str(log))
     measures = rows._measures(CONDITIONS)
-    layout = rows.stream.layout()
-    reader = FileReader((), layout, rows.columns, tables, "read", measures, MOST_HOURS, 1)
+    reader = FileReader(rows.stream.layout(), rows.columns, tables, "read", measures, MOST_HOURS)
     return rows, reader.read(task)
 
 

@@ -1,6 +1,9 @@
 """The session of a run is created once, when it is first needed."""
 
+import threading
 from unittest.mock import Mock
+
+import pytest
 
 from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.store import Store
@@ -18,3 +21,24 @@ def test_session_is_created_by_its_first_use() -> None:
     assert other.session_seconds > 0
     on_demand.stop()
     assert create.return_value.stop.call_count == 1
+
+
+def test_expected_session_is_created_in_the_background_if_later_stages_need_it() -> None:
+    created = threading.Event()
+    create = Mock(side_effect=created.wait)
+    SessionOnDemand(create).expect()
+    on_demand = SessionOnDemand(create, ahead=True)
+    on_demand.expect()
+    on_demand.expect()
+    assert on_demand.existing is None
+    created.set()
+    on_demand.get()
+    assert create.call_count == 1
+
+
+def test_error_of_an_expected_session_is_raised_where_it_is_needed() -> None:
+    on_demand = SessionOnDemand(Mock(side_effect=OSError("no server")), ahead=True)
+    on_demand.expect()
+    with pytest.raises(OSError, match="no server"):
+        on_demand.get()
+    on_demand.stop()

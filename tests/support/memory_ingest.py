@@ -96,7 +96,9 @@ class MemoryRows(ParsedRows):
         self, tasks: Sequence[FileReadTask], conditions: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, FileReadResult]:
         tables = {name: name for name in ("events", "rejected")}
-        reader = _Reading((), self.stream.layout(), self.columns, tables, "", None, 500, 1, self.rows_by_path)
+        reader = _Reading(
+            self.stream.layout(), self.columns, tables, "", None, 500, rows_by_path=self.rows_by_path
+        )
         return {task.file.path: reader.read(task) for task in tasks}
 
     def discard(self) -> None:

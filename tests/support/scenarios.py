@@ -274,7 +274,7 @@ def assert_histories_leave_no_trace(
     @given(HISTORIES)
     def one(history: History) -> None:
         number = next(numbers)
-        # The rows of every fifth lake are written by Spark, as large results are.
+        # The files of every fifth lake are read in tasks, and its rows written by Spark, as large ones are.
         limit = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
         with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", limit):
             day, landing = lake_of_history(history, make, folder / f"{number}-lived", kinds)

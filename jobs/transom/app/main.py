@@ -142,7 +142,8 @@ def run(
     application = f"transom {name} {stream.name} {interval}"
     # On a server, each of two stages at once has a session with Python workers of its own.
     second = None if spark_server() is None else partial(session, application, f"{key} second")
-    spark = SessionOnDemand(partial(_start, application, key), second)
+    # Ingest of few lines needs no session, but the stages after it do.
+    spark = SessionOnDemand(partial(_start, application, key), second, ahead=len(stages) > 1)
     try:
         run_stages(
             spark, stream, interval,

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import moment_of
 from transom.core.partitions import format_digest
 from transom.engine.arrow_metrics import ArrowMetric, Sums
 from transom.storage.digest import sums_of_hashes
@@ -40,6 +42,13 @@ class RowMeasures:
             "digest": format_digest(count, total),
             "bytes": sum(size for size, _ in sums[BYTES]),
             **{name: metric.value(sums[name]) for name, metric in self.metrics.items()},
+        }
+
+    def by_hour(self, sums: Mapping[int, Mapping[str, Sums]]) -> dict[datetime, dict[str, Any]]:
+        """Return the aggregates of each hour from its sums, as of `TaskSums.by_hour`."""
+        return {
+            moment_of(hour): self.aggregates({name: [of] for name, of in named.items()})
+            for hour, named in sums.items()
         }
 
 

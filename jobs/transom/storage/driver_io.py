@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MAX_DRIVER_BYTES = 8 * 2**20
-"""The maximum bytes on the driver: of rows in Arrow's memory, and of files."""
+"""The maximum bytes on the driver: of rows in Arrow's memory, and of files, of the lake and of the landing
+folder."""
 FIXED = 16
 """An upper estimate of the bytes of a value that is not text."""
 

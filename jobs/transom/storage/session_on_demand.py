@@ -6,6 +6,7 @@ An hour with nothing to do needs none.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
@@ -18,29 +19,36 @@ class SessionOnDemand:
     Args:
         create: creates the session.
         create_second: creates a second session, with its own settings; None if the first one is divided.
+        ahead: whether `expect` creates the session.
 
     Attributes:
         second: the session that `create_second` creates; None without it.
-        seconds: how long the creation took; 0 if there is no session yet.
+        seconds: how long callers of `get` have waited for its creation.
     """
 
     def __init__(
-        self, create: Callable[[], SparkSession], create_second: Callable[[], SparkSession] | None = None
+        self,
+        create: Callable[[], SparkSession],
+        create_second: Callable[[], SparkSession] | None = None,
+        ahead: bool = False,
     ) -> None:
         self.seconds = 0.0
         self.second = None if create_second is None else SessionOnDemand(create_second)
-        self._create = create
+        self._create, self._ahead = create, ahead
         self._session: SparkSession | None = None
         self._lock = threading.Lock()
 
     def get(self) -> SparkSession:
         """Return the session; create it if it does not exist."""
-        with self._lock:
-            if self._session is None:
-                start = time.monotonic()
-                self._session = self._create()
-                self.seconds = time.monotonic() - start
-            return self._session
+        start = time.monotonic()
+        session = self._created()
+        self.seconds += time.monotonic() - start
+        return session
+
+    def expect(self) -> None:
+        """Create the session in the background if `ahead` is true: later stages will need it."""
+        if self._ahead and self._session is None:
+            threading.Thread(target=self._try_to_create, daemon=True).start()
 
     @property
     def existing(self) -> SparkSession | None:
@@ -49,10 +57,22 @@ class SessionOnDemand:
 
     def stop(self) -> None:
         """Stop the session if it exists, and the second one."""
-        if self._session is not None:
-            self._session.stop()
+        with self._lock:
+            if self._session is not None:
+                self._session.stop()
         if self.second is not None:
             self.second.stop()
+
+    def _created(self) -> SparkSession:
+        with self._lock:
+            if self._session is None:
+                self._session = self._create()
+            return self._session
+
+    def _try_to_create(self) -> None:
+        # `get` tries again, and raises the error in the stage that needs the session.
+        with suppress(Exception):
+            self._created()
 
 
 AnySession = SparkSession | SessionOnDemand

@@ -151,9 +151,14 @@ class Store(TableFolder):
         """The session; it may be created here, so only code that has work reads it."""
         return session_of(self._spark)
 
+    def expect_session(self) -> None:
+        """Create the session in the background, if it is on demand and later stages will need it."""
+        if isinstance(self._spark, SessionOnDemand):
+            self._spark.expect()
+
     @property
     def session_seconds(self) -> float:
-        """Seconds that the creation of the session took, if a run created it on demand."""
+        """Seconds that the run has waited for the creation of the session, if it is on demand."""
         return self._spark.seconds if isinstance(self._spark, SessionOnDemand) else 0.0
 
     def uri(self, table: str) -> str:

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial, reduce
+from functools import cache, cached_property, partial, reduce
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.partitions import merge_digests
 from transom.engine.measurement import SIZE, RunRows, hashed
 from transom.engine.staging import require_written
+from transom.engine.task_sums import RowMeasures, TaskSums
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
@@ -19,7 +21,7 @@ from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReadResult
 from transom.features.ingest.tables import Tables
 from transom.storage import digest as digests
-from transom.storage.data_files import DataFile
+from transom.storage.data_files import DataFile, sort_by_hour
 from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import Table
 
@@ -59,14 +61,35 @@ class HourRows:
         hours = [hour for path in self.decisions.added.values() for hour in self.reads[path].hours.tolist()]
         return not self.compared and len(hours) <= SCATTERED * len(set(hours))
 
+    @cached_property
+    def _unchanged(self) -> list[DataFile] | None:
+        """The data files with the rows of `events`; None if their rows change, or one has several hours."""
+        files = [file for path in self._added for file in self.reads[path].events]
+        changes = self.stored["events"] or self.rows.stream.derived
+        return files if not changes and self.gathered and all(file.hour for file in files) else None
+
+    @property
+    def _is_measured(self) -> bool:
+        """Whether reading the files has aggregated all their events, and no others stay."""
+        paths = {path for path in self._added if self.reads[path].events}
+        return not self.compared and not self.stored["events"] and self.rows.aggregates.keys() >= paths
+
+    @property
+    def _rejects(self) -> bool:
+        return bool(self.stored["rejected"]) or any(self.reads[path].rejected for path in self._added)
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether Spark reads or writes rows; failed checks apart, whose rows it looks for."""
+        return not self._is_measured or self._rejects or self._unchanged is None
+
     def adopt_files(self, hours: Collection[datetime]) -> list[DataFile] | None:
         """Return the data files that the run commits to `events` unchanged; None if their rows change, or one
         has several hours. Raise as `require_written`."""
-        files = [file for path in self.decisions.added.values() for file in self.reads[path].events]
-        changed, adopted = self.stored["events"] or self.rows.stream.derived, set(hours)
-        if changed or not self.gathered or not all(file.hour for file in files):
+        if self._unchanged is None:
             return None
-        files = [file for file in files if file.hour in adopted]
+        adopted = set(hours)
+        files = [file for file in self._unchanged if file.hour in adopted]
         require_written(self.rows.store, "events", files)
         self.rows.adopted = files
         return files
@@ -95,19 +118,19 @@ class HourRows:
         }
         return by_table, {row["source_id"]: row["delta"] for row in deltas.toArrow().to_pylist()}
 
-    def aggregated(self, frames: Mapping[str, Read]) -> RunRows:
-        """Return the hashed rows of all tables, with what reading the files has aggregated of their events.
+    def aggregated(self, frames: Mapping[str, Read], files: pa.Table) -> RunRows:
+        """Return the hashed rows of all tables, with what is already aggregated of `events` and `files`.
 
         Args:
             frames: the functions of `by_table`, and one for `files`.
+            files: the rows of `files`.
         """
-        paths = [path for path in self._added if self.reads[path].events]
         read = cache(partial(hashed_rows, self.tables, frames))
-        if self.compared or self.stored["events"] or not self.rows.aggregates.keys() >= set(paths):
+        if not self._is_measured:
             return RunRows(read)
         by_hour: dict[datetime, list[Mapping[str, Any]]] = {}
-        for path in paths:
-            for hour, row in self.rows.aggregates[path].items():
+        for path in self._added:
+            for hour, row in self.rows.aggregates.get(path, {}).items():
                 by_hour.setdefault(hour, []).append(row)
         events = [
             {
@@ -119,9 +142,9 @@ class HourRows:
             }
             for hour, rows in by_hour.items()
         ]
-        rejected = self.stored["rejected"] or any(self.reads[path].rejected for path in self._added)
-        others = [self.tables.rejected, self.tables.files] if rejected else [self.tables.files]
-        return RunRows(read, events, partial(hashed_rows, others, frames))
+        of_files = aggregates_of(self.tables.files, files)
+        others = partial(hashed_rows, [self.tables.rejected], frames) if self._rejects else None
+        return RunRows(read, [*events, *of_files], others)
 
     @property
     def _added(self) -> Collection[str]:
@@ -156,6 +179,16 @@ class HourRows:
         rows = cast_to_table(self.pins.read(name, self.stored[name]), schema)
         leaving = sorted(self.decisions.removed.keys() | self.decisions.added.keys())
         return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
+
+
+def aggregates_of(table: Table, rows: pa.Table) -> list[dict[str, Any]]:
+    """Return the aggregates of rows on the driver, by hour, as `aggregate_rows` returns them."""
+    measures = RowMeasures(table.digest_columns(), len(table.columns), {})
+    sums = TaskSums(measures)
+    for batch in rows.combine_chunks().to_batches():
+        sums.add(*sort_by_hour(batch, "hour"))
+    by_hour = measures.by_hour(sums.by_hour).items()
+    return [{"table": table.name, "hour": hour, **aggregates} for hour, aggregates in by_hour]
 
 
 def hashed_rows(tables: Iterable[Table], frames: Mapping[str, Read]) -> DataFrame:

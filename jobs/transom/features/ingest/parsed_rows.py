@@ -4,9 +4,11 @@ The tasks that parse the files also measure their events by file and hour, so th
 be checked. Events with derived columns are: Spark computes these from the data files.
 """
 
+import os
 import pickle
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +20,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from transom.core import rounding
-from transom.core.intervals import moment_of
 from transom.engine.arrow_metrics import arrow_metrics
 from transom.engine.staging import read_staged, require_system
 from transom.engine.task_sums import RowMeasures
@@ -28,6 +29,7 @@ from transom.features.ingest.read_files import (
     FileReader,
     FileReadResult,
     FileReadTask,
+    SharesReader,
     divide,
 )
 from transom.features.ingest.tables import Tables
@@ -35,6 +37,7 @@ from transom.formats.record_format import Field
 from transom.formats.typed_columns import LARGEST_INTEGER, MAX_STEPS
 from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
+from transom.storage import driver_io as small
 from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
 from transom.storage.session import parallelism, suited_to
 from transom.storage.store import Store
@@ -71,7 +74,7 @@ class ParsedRows:
     def parse_files(
         self, tasks: Sequence[FileReadTask], conditions: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, FileReadResult]:
-        """Parse log files in tasks of Spark, and return the results by path.
+        """Parse log files, and return the results by path: few bytes on the driver, others in tasks of Spark.
 
         Args:
             tasks: the files.
@@ -85,8 +88,22 @@ class ParsedRows:
         # Recorded before anything is read, so that `discard` deletes the files of a failed task.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
-        with suited_to(self.store.spark, sum(task.file.size for task in tasks) // BYTES_OF_A_ROW):
-            return self._run(tasks, folder, self._measures(conditions))
+        measures, size = self._measures(conditions), sum(task.file.size for task in tasks)
+        tables = {name: self.store.uri(name) for name in TABLES}
+        reader = FileReader(self.stream.layout(), self.columns, tables, folder, measures, MOST_HOURS)
+        if size <= small.MAX_DRIVER_BYTES:
+            # A job of Spark takes longer than to read them.
+            self.store.expect_session()
+            reader = replace(reader, threads=os.cpu_count() or 1)
+            results = {task.file.path: reader.read(task) for task in tasks}
+        else:
+            with suited_to(self.store.spark, size // BYTES_OF_A_ROW):
+                results = self._in_tasks(reader, tasks)
+        for path, result in results.items():
+            self.aggregates.pop(path, None)
+            if measures is not None and all(file.hour for file in result.events):
+                self.aggregates[path] = measures.by_hour(result.sums)
+        return results
 
     def _measures(self, conditions: Mapping[str, str]) -> RowMeasures | None:
         """Return what tasks measure of events; None if they have derived columns, which Spark computes."""
@@ -97,28 +114,15 @@ class ParsedRows:
         metrics = arrow_metrics(counts, table.arrow_schema(), table.columns)
         return RowMeasures(table.digest_columns(), len(table.columns), metrics)
 
-    def _run(
-        self, tasks: Sequence[FileReadTask], folder: str, measures: RowMeasures | None
-    ) -> dict[str, FileReadResult]:
-        """Read the files, and keep the aggregates of those that are measured."""
+    def _in_tasks(self, reader: FileReader, tasks: Sequence[FileReadTask]) -> dict[str, FileReadResult]:
+        """Read the files in tasks of Spark."""
         spark = self.store.spark
         number_of = {task.file.path: number for number, task in enumerate(tasks)}
         cores = parallelism(spark)
         shares = [[(number_of[task.file.path], task) for task in share] for share in divide(tasks, cores)]
-        tables = {name: self.store.uri(name) for name in TABLES}
-        threads = max(cores // len(shares), 1)
-        layout = self.stream.layout()
-        reader = FileReader(shares, layout, self.columns, tables, folder, measures, MOST_HOURS, threads)
-        read = spark.range(0, len(shares), 1, len(shares)).mapInArrow(reader, RESULTS).toArrow().to_pylist()
-        results = {tasks[row["file"]].file.path: pickle.loads(row["result"]) for row in read}
-        for path, result in results.items():
-            self.aggregates.pop(path, None)
-            if measures is not None and all(file.hour for file in result.events):
-                self.aggregates[path] = {
-                    moment_of(hour): measures.aggregates({name: [of] for name, of in sums.items()})
-                    for hour, sums in result.sums.items()
-                }
-        return results
+        of_shares = SharesReader(shares, replace(reader, threads=max(cores // len(shares), 1)))
+        rows = spark.range(0, len(shares), 1, len(shares)).mapInArrow(of_shares, RESULTS).toArrow()
+        return {tasks[row["file"]].file.path: pickle.loads(row["result"]) for row in rows.to_pylist()}
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
         """Return the events of files with derived columns and with the name of their data file."""

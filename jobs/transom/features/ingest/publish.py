@@ -1,6 +1,7 @@
 """Publish the hours of a run of ingest by the engine."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -43,9 +44,10 @@ def publish_hours(
     decisions, known, published = decision.decisions, snapshot.recorded, set(step.plan.hours[BLOCK])
     before = (snapshot.ledger_state.get(partition_of(table.name, hour)) for table in tables for hour in hours)
     concerned = [*(state.rows for state in before if state), *(read.rows for read in decision.reads.values())]
-    with suited_to(rows.store.spark, sum(concerned)):
-        stored = {table.name: _with_rows(snapshot.ledger_state, table.name, hours) for table in tables}
-        hour_rows = HourRows(tables, snapshot.pins, decisions, decision.reads, rows, stored)
+    stored = {table.name: _with_rows(snapshot.ledger_state, table.name, hours) for table in tables}
+    hour_rows = HourRows(tables, snapshot.pins, decisions, decision.reads, rows, stored)
+    # Without need of a session, none is created.
+    with suited_to(rows.store.spark, sum(concerned)) if hour_rows.needs_spark else nullcontext():
         frames, deltas = hour_rows.by_table(decision.files)
         files = with_duplicates(decision.files, known, decisions.added, deltas)
         # In hours of files whose number of duplicates alone changes, only rows of `files` are published.
@@ -56,7 +58,7 @@ def publish_hours(
         snapshot = snapshot.select(Inventory.select_files_of_hours, rewritten)
         files = {**decisions.applied_to(snapshot.recorded), **files}
         new_files = file_rows(tables.files, [file for file in files.values() if file.hour in rewritten])
-        frames["files"] = partial(frame_of, rows.store.spark, new_files)
+        frames["files"] = lambda: frame_of(rows.store.spark, new_files)
         partitions = [partition_of(table.name, hour) for table in tables for hour in hours]
         partitions += [partition_of("files", hour) for hour in sorted(recounted)]
         results = [result for result in decision.results if result.partition.hour in published]
@@ -66,7 +68,7 @@ def publish_hours(
         results += [result for result in earlier if result.file in unread]
         states = replace(
             step,
-            rows=hour_rows.aggregated(frames),
+            rows=hour_rows.aggregated(frames, new_files),
             partitions=partitions,
             writes=partial(_writes, hour_rows, frames, new_files),
             all_states=partial(states_of_tables, snapshot, forgotten, run_id),

@@ -1,4 +1,4 @@
-"""Read files on the executors: parse with Arrow, and write data files of the tables.
+"""Read files, in tasks or on the driver: parse with Arrow, and write data files of the tables.
 
 One pass over the bytes returns events, rejected lines and the file's summary. So a file that is still being
 written is read as of one moment, and replaced when it has grown. The rows are written at once as data files
@@ -120,10 +120,9 @@ RESULTS = "file int, result binary"
 
 @dataclass(frozen=True)
 class FileReader:
-    """A task that reads files, and writes the events and rejected lines of each as data files.
+    """Reads files, and writes the events and rejected lines of each as data files.
 
     Attributes:
-        shares: the files of each task, with their numbers.
         layout: the format of the records.
         columns: the columns of events as read, with their Spark types.
         tables: the absolute path or URI of the tables `events` and `rejected`.
@@ -133,26 +132,13 @@ class FileReader:
         threads: the maximum number of threads for a file; at most the cores of the machine are used.
     """
 
-    shares: Sequence[Sequence[tuple[int, FileReadTask]]]
     layout: RecordFormat
     columns: Mapping[str, str]
     tables: Mapping[str, str]
     folder: str
     measures: RowMeasures | None
     most_hours: int
-    threads: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the files of some shares, and yield their results.
-
-        Args:
-            batches: the numbers of the shares, in the only column.
-        """
-        for batch in batches:
-            for share in batch.column(0).to_pylist():
-                for number, reading in self.shares[share]:
-                    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(self.read(reading))])]
-                    yield pa.RecordBatch.from_arrays(columns, ["file", "result"])
+    threads: int = 1
 
     def read(self, reading: FileReadTask) -> FileReadResult:
         """Read a file, write its rows, and return the result."""
@@ -227,6 +213,32 @@ class FileReader:
     @property
     def _threads(self) -> int:
         return min(self.threads, os.cpu_count() or 1)
+
+
+@dataclass(frozen=True)
+class SharesReader:
+    """The function of a task that reads files.
+
+    Attributes:
+        shares: the files of each task, with their numbers.
+        reader: reads a file.
+    """
+
+    shares: Sequence[Sequence[tuple[int, FileReadTask]]]
+    reader: FileReader
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the files of some shares, and yield their results.
+
+        Args:
+            batches: the numbers of the shares, in the only column.
+        """
+        for batch in batches:
+            for share in batch.column(0).to_pylist():
+                for number, reading in self.shares[share]:
+                    result = pickle.dumps(self.reader.read(reading))
+                    columns = [pa.array([number], pa.int32()), pa.array([result])]
+                    yield pa.RecordBatch.from_arrays(columns, ["file", "result"])
 
 
 def _scratch() -> SpooledTemporaryFile[bytes]:

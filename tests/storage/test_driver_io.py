@@ -76,9 +76,10 @@ def test_size_of_lists_is_that_of_their_elements(tmp_path: Path) -> None:
     hours = pa.array([hour(0)] * 3, pa.timestamp("us", "UTC"))
     lists = pa.table({"hour": hours, "hashes": pa.array([[7] * 1000, None, []], pa.list_(pa.int64()))})
     write_deltalake(str(tmp_path / "lines"), lists, partition_by=["hour"])
-    assert (
-        small.TableReader(DeltaTable(f"{tmp_path}/lines")).unpacked({hour(0)}) == (3 * 2 + 1000) * small.FIXED
-    )
+    reader, size = small.TableReader(DeltaTable(f"{tmp_path}/lines")), (3 * 2 + 1000) * small.FIXED
+    rows = reader.rows_within({hour(0)}, size)
+    assert rows == (lists, size)
+    assert reader.rows_within({hour(0)}, size - 1) is None
 
 
 def test_size_of_rows_is_known_before_they_are_read(spark: SparkSession) -> None:

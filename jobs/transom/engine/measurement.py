@@ -19,10 +19,7 @@ from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver, check_result_of
 from transom.storage import digest as digests
 from transom.storage.digest import HASH
-from transom.storage.driver_io import bytes_of
-
-SIZE = "__bytes"
-"""The column with the approximate size of a row in bytes."""
+from transom.storage.driver_io import SIZE, bytes_of
 
 
 @dataclass(frozen=True)

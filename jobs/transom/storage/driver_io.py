@@ -18,7 +18,7 @@ from deltalake.schema import ArrayType as ArrayField
 
 from transom.core.exact_sums import Int64s
 from transom.storage.data_files import hours_of
-from transom.storage.tables import in_hours_sql, query
+from transom.storage.tables import in_hours_sql, query, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +28,8 @@ MAX_DRIVER_BYTES = 8 * 2**20
 folder."""
 FIXED = 16
 """An upper estimate of the bytes of a value that is not text."""
+SIZE = "__bytes"
+"""The column with the approximate bytes of a row."""
 
 
 def bytes_of(rows: "DataFrame") -> "Column":
@@ -98,20 +100,29 @@ class TableReader:
         selected = pc.is_in(of_hours, pa.array(hours, of_hours.type))
         return pc.sum(sizes.filter(selected)).as_py() or 0
 
-    def unpacked(self, hours: Collection[datetime]) -> int:
-        """Return the approximate bytes of the rows of some hours. Files are smaller: they store a repeated
-        text once."""
-        fields = self.table.schema().fields
-        size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
-        return self._select(f"sum({size}) AS bytes", hours)["bytes"][0].as_py() or 0
-
     def rows(self, hours: Collection[datetime]) -> pa.Table:
         """Return the rows of some hours."""
-        # DataFusion returns text as string views.
-        return self._select("*", hours).cast(pa.schema(self.table.schema().to_arrow()))
+        return self._in_own_types(query(self.table, f"SELECT * FROM t WHERE {in_hours_sql(hours)}"))
 
-    def _select(self, columns: str, hours: Collection[datetime]) -> pa.Table:
-        return query(self.table, f"SELECT {columns} FROM t WHERE {in_hours_sql(hours)}")
+    def rows_within(self, hours: Collection[datetime], most: int) -> tuple[pa.Table, int] | None:
+        """Return the rows of some hours, with their approximate bytes in memory; None if these exceed `most`.
+
+        Files are smaller than rows, as they store a repeated text once. So rows are counted as they are read.
+        """
+        fields = self.table.schema().fields
+        size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
+        rows = stream(self.table, f"SELECT *, {size} AS {SIZE} FROM t WHERE {in_hours_sql(hours)}")
+        batches, total = [], 0
+        for batch in rows:
+            total += pc.sum(batch[SIZE]).as_py() or 0
+            if total > most:
+                return None
+            batches.append(batch)
+        return self._in_own_types(pa.Table.from_batches(batches, rows.schema).drop_columns([SIZE])), total
+
+    def _in_own_types(self, rows: pa.Table) -> pa.Table:
+        # DataFusion returns text as string views.
+        return rows.cast(pa.schema(self.table.schema().to_arrow()))
 
 
 def read_if_small(parts: Iterable[tuple[TableReader, Collection[datetime]]]) -> pa.Table | None:
@@ -121,13 +132,15 @@ def read_if_small(parts: Iterable[tuple[TableReader, Collection[datetime]]]) -> 
         parts: a reader at a version, with the hours to read at this version.
     """
     parts = [(reader, hours) for reader, hours in parts if hours]
-    # First by the sizes of the files, which the log has, then by those of the rows.
-    if not parts or any(
-        sum(size(reader, hours) for reader, hours in parts) > MAX_DRIVER_BYTES
-        for size in (TableReader.size, TableReader.unpacked)
-    ):
+    # First by the sizes of the files, which the log has.
+    if not parts or sum(reader.size(hours) for reader, hours in parts) > MAX_DRIVER_BYTES:
         return None
-    tables = (reader.rows(hours) for reader, hours in parts)
+    tables, most = [], MAX_DRIVER_BYTES
+    for reader, hours in parts:
+        if (result := reader.rows_within(hours, most)) is None:
+            return None
+        tables.append(result[0])
+        most -= result[1]
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.partitions import merge_digests
-from transom.engine.measurement import SIZE, RunRows, hashed
+from transom.engine.measurement import RunRows, hashed
 from transom.engine.staging import require_written
 from transom.engine.task_sums import RowMeasures, TaskSums
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
@@ -22,6 +22,7 @@ from transom.features.ingest.read_files import FileReadResult
 from transom.features.ingest.tables import Tables
 from transom.storage import digest as digests
 from transom.storage.data_files import DataFile, sort_by_hour
+from transom.storage.driver_io import SIZE
 from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import Table
 

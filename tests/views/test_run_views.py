@@ -223,6 +223,23 @@ def test_changes_of_a_run_have_their_root_cause(lake: ViewedLake) -> None:
     ]
 
 
+def test_run_that_reads_two_contents_of_a_file_has_both(lake: ViewedLake) -> None:
+    bad = replace(read(2), status="quarantined", lines=40, records=0, rejected=40)
+    ran(lake, "tried", 0, 6, 1, [wrote(0, 6)], files=[read(1), bad])
+    again = replace(read(1), status="duplicate")
+    ran(lake, "tried", 0, 6, 2, [wrote(2, 3)], files=[read(2, replaced=True), again])
+    stream = opened(lake)
+    found = runs.run_of(stream.selection(between(0, 6)), "tried")
+    assert found is not None
+    changes = run_changes(stream.selection(between(0, 6)), found, stream.freshness(stream.snapshot()))
+    assert [(of.file.path, of.file.status, of.file.lines, of.remark) for of in changes.files] == [
+        (FILE.format(2), "quarantined", 40, "replaced by a new content"),
+        (FILE.format(2), "ingested", 9, "new content"),
+        (FILE.format(1), "duplicate", 9, "in time"),
+    ]
+    assert changes.summary[0] == "3 contents of 2 files read, of which 0 late."
+
+
 def test_runs_table_describes_all_details() -> None:
     types = Table.load("runs").arrow_schema()
     for name, of in (("written", Written), ("files", FileRead)):

@@ -1,7 +1,7 @@
 """The changes of a run: late files, hours that it wrote beyond its request with their cause, findings."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from transom.app.definitions import definitions_of
@@ -46,7 +46,7 @@ class WrittenBeyond:
 
 @dataclass(frozen=True)
 class FileOfRun:
-    """A file that a run read, and whether it was late, new, or a new content of a known one."""
+    """A content of a file that a run read, and whether it was late, in time, new, or replaced since."""
 
     file: FileRead
     remark: str
@@ -68,8 +68,10 @@ class RunChanges:
 
     Attributes:
         run: the run.
-        files: the files that it read, the late ones first; at most `MAX_ROWS`.
+        files: the contents of files that it read, the late files first; at most `MAX_ROWS`. A run whose stage
+            is tried again may read two contents of a file.
         more_files: the number of the others.
+        paths: the number of files.
         late: the number of late files.
         beyond: what it wrote outside its request; at most `MAX_ROWS`.
         more_beyond: the number of the others.
@@ -80,6 +82,7 @@ class RunChanges:
     run: RunGroup
     files: tuple[FileOfRun, ...]
     more_files: int
+    paths: int
     late: int
     beyond: tuple[WrittenBeyond, ...]
     more_beyond: int
@@ -99,8 +102,10 @@ class RunChanges:
         )
         names = [name for name in ("new", "updated", "withdrawn") if self.counts.get(name)]
         changes = ", ".join(f"{self.counts[name]} {name}" for name in names)
+        contents = len(self.files) + self.more_files
+        of = f"{counted(contents, 'content')} of " if contents > self.paths else ""
         return [
-            f"{counted(len(self.files) + self.more_files, 'file')} read, of which {self.late} late.",
+            f"{of}{counted(self.paths, 'file')} read, of which {self.late} late.",
             f"Written beyond the request: {beyond or 'nothing'}.",
             f"Findings: {changes or 'none changed'}.",
         ]
@@ -114,9 +119,8 @@ def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> Ru
         run: the run, with its details.
         freshness: which hours are computed from which ones, by the stream file of now.
     """
-    files = {of.path: of for one in run.stages for of in one.files or ()}
     late = {of.path for one in run.stages for of in one.late_files}
-    ordered = sorted(files.values(), key=lambda of: (of.path not in late, not of.replaced, of.hour, of.path))
+    files = _contents(run, late)
     causes = _Causes(selection, run, freshness, late)
     beyond = [_beyond(one, of, causes) for one in run.stages for of in one.outside()]
     counts: dict[str, int] = {}
@@ -131,14 +135,40 @@ def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> Ru
     order = ("withdrawn", "updated", "new")
     findings.sort(key=lambda of: (order.index(of.change), of.title))
     return RunChanges(
-        run, tuple(FileOfRun(of, _remark(of, late)) for of in ordered[:MAX_ROWS]),
-        max(0, len(ordered) - MAX_ROWS), len(late), tuple(beyond[:MAX_ROWS]), max(0, len(beyond) - MAX_ROWS),
-        tuple(findings), counts,
+        run, tuple(files[:MAX_ROWS]), max(0, len(files) - MAX_ROWS), len({of.file.path for of in files}),
+        len(late), tuple(beyond[:MAX_ROWS]), max(0, len(beyond) - MAX_ROWS), tuple(findings), counts,
     )  # fmt: skip
 
 
-def _remark(file: FileRead, late: Iterable[str]) -> str:
-    words = [*(["late"] if file.path in late else []), *(["new content"] if file.replaced else [])]
+def _contents(run: RunGroup, late: Collection[str]) -> list[FileOfRun]:
+    """Return the contents of files that a run read, those of late and of replaced files first."""
+    reads: dict[str, list[FileRead]] = {}
+    for one in run.stages:
+        for of in one.files or ():
+            contents = reads.setdefault(of.path, [])
+            if of.replaced or not contents:
+                contents.append(of)
+            else:
+                # The same content, read again: by now it may have another status.
+                contents[-1] = replace(of, replaced=contents[-1].replaced)
+
+    def order(path: str) -> tuple[bool, bool, datetime, str]:
+        last = reads[path][-1]
+        return path not in late, not last.replaced, last.hour, path
+
+    return [
+        FileOfRun(of, _remark(of, late, of is not reads[path][-1]))
+        for path in sorted(reads, key=order)
+        for of in reads[path]
+    ]
+
+
+def _remark(file: FileRead, late: Collection[str], is_replaced: bool) -> str:
+    words = [
+        *(["late"] if file.path in late else []),
+        *(["new content"] if file.replaced else []),
+        *(["replaced by a new content"] if is_replaced else []),
+    ]
     return ", ".join(words) or "in time"
 
 

@@ -55,6 +55,47 @@ def test_failed_checks_are_counted_and_paged(lake: ViewedLake) -> None:
     assert [row[place] for row in pages[0].table.all_rows] == shown
 
 
+def test_failure_of_an_earlier_run_is_solved_if_its_check_does_not_fail_now(lake: ViewedLake) -> None:
+    of = {"severity": "error", "observed": 1.0, "expected": "0", "success": False}
+    solved, again, accepted, of_file = (
+        CheckResult(partition_of("events", at(hour)), name, **of, file=file)  # type: ignore[arg-type]
+        for hour, name, file in (
+            (2, "solved", None),
+            (2, "again", None),
+            (3, "accepted", None),
+            (4, "f", "p"),
+        )
+    )
+    passed = replace(accepted, success=True, accepted="ann: fine")
+    lake.ledger.record_checks("ingest", [solved, again, accepted, of_file], "ran ingest 1 aaaabbbbcccc")
+    now = [replace(solved, success=True), again, passed, replace(of_file, file="q")]
+    lake.ledger.record_checks("ingest", now, "a")
+    # A run that has not ended has found it.
+    claimed = partition_of("events", at(5))
+    lake.ledger.record_checks("ingest", [replace(solved, partition=claimed)], "active")
+    lake.ledger.claim("ingest", {claimed: PartitionState("published", "active")}, "active")
+    part = section(lake, "solved")
+    rows = zip(*(column(part, name) for name in ("hour", "check", "file", "run")), strict=True)
+    assert [*rows] == [("2015-05-17T04:00", "f", "p", "ran"), ("2015-05-17T02:00", "solved", None, "ran")]
+    assert part.note.startswith("2 failures of earlier runs")
+    checks = section(lake, "checks")
+    assert column(checks, "check") == ["f", "accepted", "again"]
+    assert "2 failures of earlier runs are solved: see below." in checks.note
+
+
+def test_page_without_a_failure_now_says_so_and_counts_the_solved_ones(lake: ViewedLake) -> None:
+    failed = CheckResult(partition_of("events", at(1)), "c", "error", 1.0, "0", False)
+    lake.ledger.record_checks("ingest", [failed], "earlier")
+    answer = "No check of these hours fails now. 1 failure of earlier runs is solved: see below. All 6"
+    assert section(lake, "checks").note.startswith(answer)
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), 1, "c")
+    (part,) = (part for part in parts if part.subject == "outcomes")
+    assert part.note.startswith("The runs that wrote these hours have no result of c.")
+    lake.publish(range(6), run="b")
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(2, 6))
+    assert "solved" not in [part.subject for part in parts]
+
+
 def test_accepted_check_does_not_withhold_the_hour(lake: ViewedLake) -> None:
     result = CheckResult(partition_of("events", at(1)), "c", "error", 1.0, "0", True, accepted="ann: fine")
     lake.ledger.record_checks("ingest", [result], "a")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from tests.support.viewed_lake import ViewedLake, at, between
+from tests.support.viewed_lake import ViewedLake, at, between, quality_of
 from transom import __version__
 from transom.charts.section import Section
 from transom.core.partitions import CheckResult
@@ -238,6 +238,53 @@ def test_run_that_reads_two_contents_of_a_file_has_both(lake: ViewedLake) -> Non
         (FILE.format(1), "duplicate", 9, "in time"),
     ]
     assert changes.summary[0] == "3 contents of 2 files read, of which 0 late."
+
+
+def rejected_of(lake: ViewedLake, start: int, end: int) -> list[Section]:
+    parts = quality_of(opened(lake), between(start, end))
+    return [of for of in parts if of.subject in ("rejected", "replaced")]
+
+
+def test_rejected_lines_of_a_replaced_content_are_listed_with_what_is_kept(lake: ViewedLake) -> None:
+    bad = replace(read(2), status="quarantined", lines=40, records=0, rejected=40)
+    first = ran(lake, "first", 0, 6, 1, [wrote(0, 6)], files=[bad, replace(bad, path="p")])
+    ran(lake, "second", 0, 6, 2, [wrote(2, 3)], files=[bad])
+    good, better = (replace(read(2, replaced=True), path=path) for path in (bad.path, "p"))
+    ran(lake, "third", 0, 6, 3, [wrote(2, 3)], files=[replace(good, rejected=1), replace(better, rejected=0)])
+    share = CheckResult(partition_of("events", at(2)), "rejected_share", "error", 1.0, "0", False, file="p")
+    lines = [f"line {n}: odd" for n in range(9)]
+    lake.ledger.record_checks("ingest", [share.with_failing_rows(lines)], first)
+    other = replace(share, check="keys_not_null").with_failing_rows(("an event",))
+    lake.ledger.record_checks("ingest", [other], first)
+    rejected, replaced = rejected_of(lake, 2, 3)
+    answer = "79 more lines were rejected, of 2 contents that a newer content of the same file replaced."
+    assert answer in rejected.note
+    assert replaced.note == answer
+    assert replaced.table is not None
+    assert replaced.table.rows == (
+        (
+            "2015-05-17T02:00", bad.path, 40, 40, "quarantined", "2015-05-20 00:02:00", "second", "third",
+            "not kept",
+        ),
+        (
+            "2015-05-17T02:00", "p", 40, 40, "quarantined", "2015-05-20 00:01:00", "first", "third",
+            " | ".join(lines[:3]),
+        ),
+    )  # fmt: skip
+    assert [of.subject for of in rejected_of(lake, 3, 4)] == ["rejected"]
+
+
+def test_file_that_grows_has_no_replaced_lines(lake: ViewedLake) -> None:
+    """What its longer content rejects is in the table of rejected lines."""
+    for minute in range(3):
+        grown = replace(read(2, replaced=minute > 0), lines=9 + minute, rejected=1 + minute)
+        ran(lake, f"r{minute}", 0, 6, minute, [wrote(2, 3)], files=[grown])
+    # The same content, which a changed stream file parses: its lines became events.
+    bad = replace(read(3), path="p", rejected=9)
+    ran(lake, "bad", 0, 6, 4, [wrote(3, 4)], files=[bad])
+    ran(lake, "parsed", 0, 6, 5, [wrote(3, 4)], files=[replace(bad, rejected=0)])
+    ran(lake, "new", 0, 6, 6, [wrote(3, 4)], files=[replace(bad, rejected=0, replaced=True)])
+    assert [of.subject for of in rejected_of(lake, 0, 6)] == ["rejected"]
 
 
 def test_runs_table_describes_all_details() -> None:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from transom.charts.section import MAX_ROWS, Cells, DataTable, Section, thin
@@ -87,7 +88,16 @@ def sections(selection: Selection, check: str | None = None) -> list[Section]:
     shown = order if check else order[:LINES]
     drawn = [of for of in shown if check or not _is_flat(histories[of])][:LINES]
     flat = 0 if check else sum(map(_is_flat, histories.values()))
-    return [_outcomes(selection, histories, order), _values(selection, shown, drawn, len(order), flat)]
+    none = "No check of these hours."
+    if check:
+        none = (
+            f"The runs that wrote these hours have no result of {check}. If it failed in an earlier run, "
+            "Solved checks has it."
+        )
+    return [
+        _outcomes(selection, histories, order, none),
+        _values(selection, shown, drawn, len(order), flat, none),
+    ]
 
 
 def _is_flat(history: _History) -> bool:
@@ -98,6 +108,28 @@ def _is_flat(history: _History) -> bool:
 def _rank(history: _History) -> tuple[int, int, bool]:
     """Return the order of a check: by its failures, then whether its values differ."""
     return -history.hours["failed"], -history.hours["accepted"], history.least == history.greatest
+
+
+def failures(selection: Selection, rows: Iterable[Row]) -> Iterator[tuple[Row, bool]]:
+    """Yield the failures of checks, and whether they are solved.
+
+    A failure is solved if it is of an earlier run, and the run that wrote the partition has none of the same
+    check. What a run has found that has not yet published the partition is neither.
+
+    Args:
+        selection: the state of the lake.
+        rows: the failures; those of the same check, file and partition are neighbours.
+    """
+    for _, group in groupby(rows, itemgetter("hour", "stage", "block", "check", "column", "file", "table")):
+        results = [*group]
+        first = results[0]
+        partition = PartitionKey(first["stage"], first["block"], first["table"], first["hour"])
+        state = selection.snapshot.get(partition)
+        now = [row for row in results if state and row["run_id"] == state.previous_run]
+        yield from ((row, False) for row in now)
+        if state and not now:
+            earlier = (row for row in results if row["run_id"] != state.run_id and row["accepted"] is None)
+            yield from ((row, True) for row in earlier)
 
 
 def current(selection: Selection, rows: Iterable[Row]) -> Iterator[Row]:
@@ -136,7 +168,9 @@ def _histories(selection: Selection, check: str | None) -> dict[CheckOf, _Histor
     return histories
 
 
-def _outcomes(selection: Selection, histories: Mapping[CheckOf, _History], order: list[CheckOf]) -> Section:
+def _outcomes(
+    selection: Selection, histories: Mapping[CheckOf, _History], order: list[CheckOf], none: str
+) -> Section:
     """Return a bar over time for each check, and a row with its values."""
     skipped = (selection.page - 1) * MAX_ROWS
     shown = order[skipped : skipped + MAX_ROWS]
@@ -158,7 +192,7 @@ def _outcomes(selection: Selection, histories: Mapping[CheckOf, _History], order
         "each passed, failed, or failed and was accepted. Each result is that of the run that wrote "
         f"the hour; a bar has the worst one of {'an hour' if length == HOUR else 'a day'}. Exact."
         if order
-        else "No check of these hours.",
+        else none,
         DataTable.of(columns, map(cells, shown), len(order), 1 + skipped, lambda: map(cells, order))
         if order
         else None,
@@ -185,7 +219,7 @@ def _bars(outcomes: Mapping[datetime, str], length: timedelta, text: str) -> Ite
 
 
 def _values(
-    selection: Selection, checks: list[CheckOf], drawn: list[CheckOf], known: int, flat: int
+    selection: Selection, checks: list[CheckOf], drawn: list[CheckOf], known: int, flat: int, none: str
 ) -> Section:
     """Return the observed values of some of the known checks next to their limits, as lines and results.
 
@@ -195,6 +229,7 @@ def _values(
         drawn: those of the chart.
         known: the number of all checks.
         flat: how many of them passed each time with the same value.
+        none: the answer if there is no result.
     """
     columns = (
         "hour",
@@ -246,7 +281,7 @@ def _values(
         f"{counted(total, 'result')} of {some}{counted(known, 'check')}, the last first, each with the "
         f"limits that counted then. {few}Of several files of an hour, it has the worst value. Exact."
         if total
-        else "No check of these hours.",
+        else none,
         DataTable.of(
             columns, map(cells, page), total, 1 + skipped, lambda: map(cells, islice(results(), MAX_READ))
         )

@@ -1,4 +1,4 @@
-"""Remarks on a stream's files: equal, waiting, or with events of earlier hours."""
+"""Remarks on a stream's files: equal, waiting, with events of earlier hours, or with replaced contents."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -7,19 +7,27 @@ from operator import itemgetter
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
+from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
+from transom.engine.selection import Row, Selection
 from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, scheduled
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord
 from transom.features.ingest.inventory import BESIDE
+from transom.ledger.run_records import NAME_SQL
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.driver_io import TableReader
 from transom.storage.packed_copy import PackedCopy
+from transom.storage.tables import instant, literal
+from transom.views.runs import RUNS, HourName, RunName, may_have_written, requested
 
 MAX_NAMES = 3
 """Maximum number of names that are shown per kind."""
+SHARE = "rejected_share"
+"""The check that keeps some rejected lines of a file if it fails."""
 
 
 def known_files(root: str) -> list[FileRecord]:
@@ -60,6 +68,89 @@ def remarks_of_hour(
     lines = [equal[file.path].words for file in files if file.path in equal and hour in file.touched]
     early, remark = _early_hours(stream, files, ledger)
     return [*lines, *([f"it {remark}{_advice(stream)}"] if hour in early else [])]
+
+
+def replaced_lines(selection: Selection) -> Section | None:
+    """Return the rejected lines of contents that newer ones of the same files replaced; None without any.
+
+    The lines that the newer content has rejected, too, are not among them: a file that grows is no news. From
+    the details of runs, which are kept for a year.
+    """
+    stored = selection.pinned(RUNS)
+    if stored is None or not {"files", "first_hour"} <= stored.columns.keys():
+        return None
+    of, start, end = selection.interval, instant(selection.interval.start), instant(selection.interval.end)
+    names = ("path", "hour", "start", "end", "status", "replaced", "lines", "rejected")
+    fields = ", ".join(f"""file['{name}'] AS "{name}\"""" for name in names)
+    files = (
+        f"SELECT {NAME_SQL} AS name, run_id, finished_at, unnest(files) AS file FROM t "
+        f"WHERE stage = {literal(SOURCE_STAGE)} AND (({may_have_written(of)}) OR ({requested(of)}))"
+    )
+    # Each content next to the one that was read after it.
+    by_path = "OVER (PARTITION BY path ORDER BY finished_at)"
+    after = ", ".join(f"lead({name}) {by_path} AS next_{name}" for name in ("replaced", "rejected", "name"))
+    touches = f'(hour >= {start} AND hour < {end}) OR ("start" < {end} AND "end" > {start})'
+    found = selection.ask(
+        RUNS,
+        f"SELECT * FROM (SELECT *, {after} FROM (SELECT name, run_id, finished_at, {fields} FROM ({files})) "
+        f"WHERE {touches}) WHERE next_replaced AND rejected > next_rejected ORDER BY finished_at DESC, path",
+    )
+    if not found:
+        return None
+    skipped = (selection.page - 1) * MAX_ROWS
+    shown = found[skipped : skipped + MAX_ROWS]
+    kept = _kept_lines(selection, shown) if shown else {}
+    columns = (
+        "hour",
+        "file",
+        "lines",
+        "rejected",
+        "status",
+        "read",
+        "by_run",
+        "replaced_by_run",
+        "lines_kept",
+    )
+
+    def cells(row: Row, lines: str) -> Cells:
+        hour = row["hour"] if row["hour"] == UNKNOWN_HOUR else HourName(format_hour(row["hour"]))
+        runs = RunName(row["name"]), RunName(row["next_name"])
+        read = f"{row['finished_at']:%Y-%m-%d %H:%M:%S}"
+        return hour, row["path"], row["lines"], row["rejected"], row["status"], read, *runs, lines
+
+    rows = [cells(row, kept.get((row["run_id"], row["path"]), "not kept")) for row in shown]
+    more = sum(row["rejected"] - row["next_rejected"] for row in found)
+    note = (
+        f"{counted(more, 'more line')} {'was' if more == 1 else 'were'} rejected, of "
+        f"{counted(len(found), 'content')} that a newer content of the same file replaced."
+    )
+    kept_of = (
+        f"No table keeps them, but the check {SHARE} keeps some if it fails: up to {MAX_NAMES} are shown."
+    )
+    return Section(
+        "Rejected lines of replaced contents", note, DataTable.of(columns, rows, len(found), 1 + skipped),
+        subject="replaced", guarantee=kept_of,
+    )  # fmt: skip
+
+
+def _kept_lines(selection: Selection, reads: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """Return the lines that failed checks keep, by the id of the run and the path."""
+    of = " OR ".join(
+        f"(starts_with(run_id, {literal(row['run_id'])}) AND file = {literal(row['path'])})" for row in reads
+    )
+    hours = [row["hour"] for row in reads]
+    rows = selection.ask(
+        "checks",
+        f"SELECT run_id, file, failing_rows FROM t WHERE NOT success AND \"check\" = '{SHARE}' "
+        f"AND hour >= {instant(min(hours))} AND hour <= {instant(max(hours))} "
+        f"AND cardinality(failing_rows) > 0 AND ({of})",
+    )
+    kept = {}
+    for row in reads:
+        for result in rows:
+            if result["run_id"].startswith(row["run_id"]) and result["file"] == row["path"]:
+                kept[row["run_id"], row["path"]] = " | ".join(result["failing_rows"][:MAX_NAMES])
+    return kept
 
 
 def _early_hours(

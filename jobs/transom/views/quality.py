@@ -9,15 +9,18 @@ from typing import Any
 
 from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
 from transom.charts.specs import labels, millis, segments, stacked_bars
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour
 from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState, TableKey
 from transom.core.terminal import counted
 from transom.engine.reader import sql_name
 from transom.engine.selection import MAX_READ, Selection
+from transom.ledger.run_records import name_of
 from transom.spec.external_source import EVENTS
 from transom.storage.tables import in_hours_sql, instant, literal
 from transom.views import check_history, runs
 from transom.views.events import CUT
+from transom.views.file_remarks import replaced_lines
+from transom.views.runs import HourName, RunName
 
 SAMPLES = 3
 """The number of rejected lines that are shown of each reason."""
@@ -31,10 +34,10 @@ def sections(selection: Selection, check: str | None = None) -> list[Section]:
     """Return the sections about checks, lines and runs; `check` as of `check_history.sections`."""
     return [
         *check_history.sections(selection, check),
-        _failed(selection),
+        *_failed(selection),
         _lines(selection),
         _unpublished(selection),
-        _rejected(selection),
+        *_rejected(selection),
         _work(selection),
         runs.section(selection),
     ]
@@ -44,11 +47,8 @@ def _of(interval: Interval) -> str:
     return f"hour >= {instant(interval.start)} AND hour < {instant(interval.end)}"
 
 
-def _failed(selection: Selection) -> Section:
-    """Return the failed checks, also those that a waiver lets pass.
-
-    A result counts if the run that wrote the partition made it.
-    """
+def _failed(selection: Selection) -> list[Section]:
+    """Return the failed checks, also those that a waiver lets pass, and those that are solved."""
     columns = [
         "stage", "block", "hour", "check", "column", "severity", "observed", "expected", "file", "accepted",
     ]  # fmt: skip
@@ -56,43 +56,67 @@ def _failed(selection: Selection) -> Section:
     of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
     failed = "(NOT success OR accepted IS NOT NULL)"
     names = ", ".join(map(sql_name, [*columns, "table", "run_id"]))
-    order = 'hour DESC, stage, block, "check", "column" NULLS FIRST, file NULLS FIRST, "table"'
+    order = 'hour DESC, stage, block, "check", "column" NULLS FIRST, file NULLS FIRST, "table", run_id'
+    sql = f"SELECT {names} FROM t WHERE {failed} AND {of} ORDER BY {order}"
 
-    def counting() -> Iterator[dict[str, Any]]:
-        sql = f"SELECT {names} FROM t WHERE {failed} AND {of} ORDER BY {order}"
-        return check_history.current(selection, selection.each("checks", sql))
+    def read(solved: bool) -> Iterator[Cells]:
+        results = check_history.failures(selection, selection.each("checks", sql))
+        return (cells(row, solved) for row, is_solved in results if is_solved == solved)
 
-    def cells(row: Mapping[str, Any]) -> Cells:
-        return tuple(row[column] for column in columns)
+    def cells(row: Mapping[str, Any], solved: bool) -> Cells:
+        values = tuple(row[column] for column in columns)
+        return _solved_cells(row, values) if solved else values
 
-    bars, total, waived = Counter[tuple[datetime, str]](), 0, 0
-    skipped, page = (selection.page - 1) * MAX_ROWS, list[Cells]()
+    bars, waived = Counter[tuple[datetime, str]](), 0
+    skipped, totals = (selection.page - 1) * MAX_ROWS, {False: 0, True: 0}
+    pages: dict[bool, list[Cells]] = {False: [], True: []}
     # Years of failed checks are counted one by one, and only those of a page are kept.
-    for row in counting():
-        page += [cells(row)] if skipped <= total < skipped + MAX_ROWS else []
-        total += 1
-        waived += row["accepted"] is not None
-        if row["hour"] in selection.interval:
-            kind = row["severity"] if row["accepted"] is None else "accepted"
-            bars[row["hour"], f"{kind}: {row['check']}"] += 1
-    return Section(
-        "Failed checks",
-        f"{counted(total, 'failed check')} of the rows as they are, {waived} of them accepted in the stream "
-        "file. After one of severity error that "
-        "is not accepted, the hour is not published."
-        if total
-        else "No check of these hours has failed. "
-        + selection.coverage(SOURCE_STAGE, EVENTS, ["events", "rejected"]),
-        DataTable.of(columns, page, total, 1 + skipped, lambda: map(cells, islice(counting(), MAX_READ)))
-        if total
-        else None,
-        stacked_bars(_by_day(bars, selection.interval), selection.interval) if bars else None,
-        "checks",
-    )
+    for row, solved in check_history.failures(selection, selection.each("checks", sql)):
+        pages[solved] += [cells(row, solved)] if skipped <= totals[solved] < skipped + MAX_ROWS else []
+        totals[solved] += 1
+        if not solved:
+            waived += row["accepted"] is not None
+            if row["hour"] in selection.interval:
+                kind = row["severity"] if row["accepted"] is None else "accepted"
+                bars[row["hour"], f"{kind}: {row['check']}"] += 1
+    total, past = totals[False], totals[True]
+    before = f" {counted(past, 'failure')} of earlier runs {'is' if past == 1 else 'are'} solved: see below."
+    sections = [
+        Section(
+            "Failed checks",
+            f"{counted(total, 'failed check')} of the rows as they are, {waived} of them accepted in the "
+            "stream file. After one of severity error that is not accepted, the hour is not published."
+            f"{before * (past > 0)}"
+            if total
+            else f"No check of these hours fails now.{before * (past > 0)} "
+            + selection.coverage(SOURCE_STAGE, EVENTS, ["events", "rejected"]),
+            DataTable.of(columns, pages[False], total, 1 + skipped, lambda: islice(read(False), MAX_READ))
+            if total
+            else None,
+            stacked_bars(_by_day(bars, selection.interval), selection.interval) if bars else None,
+            "checks",
+        )
+    ]
+    if past:
+        named = [*columns[:-1], "run"]
+        table = DataTable.of(named, pages[True], past, 1 + skipped, lambda: islice(read(True), MAX_READ))
+        note = (
+            f"{counted(past, 'failure')} of earlier runs: in the run that has written the hour since, the "
+            "check does not fail. The hour leads to its history, with what solved it. Exact."
+        )
+        sections.append(Section("Solved checks", note, table, None, "solved"))
+    return sections
 
 
-def _rejected(selection: Selection) -> Section:
-    """Return the number of rejected lines of published hours, and the last ones of each reason."""
+def _solved_cells(row: Mapping[str, Any], values: Cells) -> Cells:
+    """Return the cells of a solved failure: the hour and the run are links, and it is not accepted."""
+    known = row["hour"] != UNKNOWN_HOUR
+    hour = HourName(format_hour(row["hour"])) if known else row["hour"]
+    return *values[:2], hour, *values[3:-1], RunName(name_of(row["run_id"], row["stage"]))
+
+
+def _rejected(selection: Selection) -> list[Section]:
+    """Return the rejected lines of published hours, the last ones of each reason, and replaced ones."""
     of = in_hours_sql(selection.hours(SOURCE_STAGE, EVENTS, "rejected"))
     sums = selection.ask(
         "rejected", f"SELECT hour, reason, count(*) AS lines FROM t WHERE {of} GROUP BY hour, reason"
@@ -115,7 +139,7 @@ def _rejected(selection: Selection) -> Section:
         if len(reasons) > MAX_ROWS // SAMPLES
         else ""
     )
-    note = "Every line of the files of published hours became an event."
+    note = "Every line of the files of published hours, as they are now, became an event."
     if total:
         events = sum(
             state.rows
@@ -127,7 +151,10 @@ def _rejected(selection: Selection) -> Section:
             f"{counted(events, 'event')}: {100 * total / (total + events):.2g} % of all; the last {SAMPLES} "
             f"of each reason are listed.{more}"
         )
-    return Section(
+    replaced = replaced_lines(selection)
+    if replaced:
+        note += f" {replaced.note}"
+    rejected = Section(
         "Rejected lines",
         # The lines of a quarantined hour are in no table.
         f"{note} {selection.coverage(SOURCE_STAGE, EVENTS, ['rejected'])}",
@@ -135,6 +162,7 @@ def _rejected(selection: Selection) -> Section:
         stacked_bars(_by_day(bars, selection.interval), selection.interval) if total else None,
         "rejected",
     )
+    return [rejected, *([replaced] if replaced else [])]
 
 
 def _samples(selection: Selection, reason: str, hours: list[tuple[datetime, int]]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from transom.core.terminal_tables import plain
 from transom.engine.selection import MAX_READ
 from transom.findings.text import value_in_key
 from transom.views.events import CUT
-from transom.views.runs import RunName
+from transom.views.runs import HourName, RunName
 
 MAX_NOTE = 2_000
 """The maximum number of characters of a note of this package, which may have the text of an error."""
@@ -90,6 +90,7 @@ def environment(*packages: str) -> Environment:
     built.globals |= {"counted": counted, "OPEN_ROWS": OPEN_ROWS, "download_text": download_text}
     built.tests["number"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
     built.tests["run"] = lambda value: isinstance(value, RunName)
+    built.tests["hour_name"] = lambda value: isinstance(value, HourName)
     built.tests["time"] = lambda value: isinstance(value, datetime)
     return built
 

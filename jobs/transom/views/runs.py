@@ -31,6 +31,10 @@ class RunName(str):
     """The name of a run; a page makes it a link."""
 
 
+class HourName(str):
+    """An hour as text; a page makes it a link to the history of the hour."""
+
+
 @dataclass(frozen=True)
 class RunGroup:
     """The stages of a run.

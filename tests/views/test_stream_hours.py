@@ -91,7 +91,7 @@ def test_page_does_not_wait_for_stale_hours(counted: CountedHours) -> None:
     counted.opened.go.clear()
     grid = counted.grid(patience=0)
     assert states(grid, "patterns") == ["published"] * 6
-    assert grid.notice == "Stale hours are being computed and are not shown yet."
+    assert grid.notice == "Which hours are stale is still being looked up: none is shown as stale yet."
     counted.opened.go.set()
     assert states(counted.grid(patience=None), "patterns") == ["stale"] * 6
 

@@ -238,7 +238,7 @@ def test_list_of_streams_does_not_wait_for_stale_hours(pages: Pages, monkeypatch
     compute = stream_hours.staleness_of
     monkeypatch.setattr(stream_hours, "staleness_of", lambda *of: go.wait(60) and compute(*of))
     try:
-        assert "Stale hours are being computed" in request(pages.app, "/").text
+        assert "Which hours are stale is still being looked up" in request(pages.app, "/").text
     finally:
         go.set()
 

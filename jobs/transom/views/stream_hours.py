@@ -80,7 +80,7 @@ class StreamHours:
             states, now = self._latest()
         computed = self._computed_stale(now, patience)
         if computed is None:
-            return states, {}, "Stale hours are being computed and are not shown yet."
+            return states, {}, "Which hours are stale is still being looked up: none is shown as stale yet."
         late = f"Stale hours are those of {computed.time:%H:%M} UTC." if computed.of != now else None
         return states, computed.staleness, late
 

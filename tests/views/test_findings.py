@@ -9,9 +9,11 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.support.viewed_lake import ViewedLake, at, between, finding
-from transom.core.intervals import HOUR, UNKNOWN_HOUR
+from transom import __version__
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.partitions import CheckResult, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
+from transom.ledger.ledger import Run
 from transom.views import csv
 from transom.views.finding import RAW_LINES, FindingDetail, finding_of
 from transom.views.findings import PER_PAGE, FindingFilter, FindingsPage, findings_of, table_of
@@ -32,7 +34,7 @@ def message(name: str, number: int, sequence: int = 1, **more: Any) -> dict[str,
     """Return a row of `deliveries`, with the columns that a page reads."""
     return {
         "stream": "six", "recipient": "page", "finding_id": name, "sequence": sequence, "state": "withdrawn",
-        "reason": "late.log", "stage": "patterns", "kind": "episode", "severity": "medium",
+        "hash": "gone", "reason": "late.log", "stage": "patterns", "kind": "episode", "severity": "medium",
         "block": "back", "key": "a", "item": None, "title": f"gone {name}",
         "start_time": at(number), "end_time": at(number + 1),
         "first_hour": at(number), "last_hour": at(number), "ongoing": False, "time": at(number + 9),
@@ -63,7 +65,7 @@ def full(make_lake: Callable[[Path], ViewedLake], tmp_path_factory: pytest.TempP
     deliver(
         lake,
         message("w", 5), message("w", 5, recipient="mail"),
-        message("back", 5, time=at(20)), message("back", 5, 2, state="raised", time=at(21)),
+        message("back", 5, time=at(20)), message("back", 5, 2, state="raised", hash="h", time=at(21)),
         message("early", 1),
         message("4new one", 4),
         message("sent", 5, recipient="mail"),
@@ -251,6 +253,79 @@ def test_withdrawn_finding_is_found_with_its_reason(full: ViewedLake) -> None:
     assert finding_of(opened(full), "back") is None
     assert detail(full, "4new one").withdrawal is None
     assert finding_of(opened(full), "' OR TRUE --") is None
+
+
+def test_finding_of_the_ledger_that_has_ended_is_withdrawn(lake: ViewedLake) -> None:
+    of = {"state": "ended", "stage": "ingest", "kind": "check_failed", "block": "events", "key": None}
+    deliver(lake, message("c", 5, **of), message("over", 5, **(of | {"kind": "frame", "hash": "h"})))
+    page = findings_of(opened(lake), FindingFilter(EVENING))
+    assert (titles(page), page.choices["state"]) == (["gone c"], {"withdrawn": 1})
+    assert detail(lake, "c").withdrawal is not None
+    assert finding_of(opened(lake), "over") is None
+
+
+def test_lines_of_a_withdrawn_check_are_its_failing_rows_of_an_earlier_run(lake: ViewedLake) -> None:
+    failed = CheckResult(partition_of("events", at(2)), "odd", "warning", 1.0, "0", False)
+    lake.ledger.record_checks("ingest", [failed.with_failing_rows(("row of then",))], "earlier")
+    lake.ledger.record_checks("ingest", [failed.with_failing_rows(("row of now",))], "a")
+    of = {"stage": "ingest", "kind": "check_failed", "block": "events", "title": "check odd saw 1"}
+    deliver(lake, message("c", 2, state="ended", **of))
+    found = detail(lake, "c")
+    assert lines(found, "row") == ["row of then"]
+    assert found.raw.note == "1 row that failed the check in an earlier run."
+    lake.find(finding(2, finding_id="c", **of))
+    assert lines(detail(lake, "c"), "row") == ["row of now"]
+
+
+def withdraw(lake: ViewedLake, name: str, minute: int, start: int, *ids: str) -> None:
+    """Record a run that has withdrawn findings, and has made another one new."""
+    changes = [("withdrawn", of) for of in ids] + [("new", f"{name} new")]
+    lake.ledger.record_run(
+        Run(
+            f"{name} patterns 1 {minute:012x}", "manual", "patterns", at(start), at(start + 1), 0, None, 1, 1,
+            {"total": 1.0}, 1, __version__, at(100 + minute),
+            finding_counts={"withdrawn": len(ids), "new": 1},
+            findings=[
+                {"finding_id": of, "change": change, "severity": "high", "title": f"title {of}"}
+                for change, of in changes
+            ],
+        )
+    )  # fmt: skip
+
+
+def test_withdrawn_findings_without_a_message_are_those_of_runs(lake: ViewedLake) -> None:
+    withdraw(lake, "first", 1, 4, "twice", "sent", "raised again")
+    withdraw(lake, "second", 2, 5, "twice")
+    withdraw(lake, "early", 3, 1, "of an early hour")
+    lake.find(finding(5, "raised again", finding_id="raised again"))
+    deliver(lake, message("sent", 5, finding_id="sent"))
+    page = findings_of(opened(lake), FindingFilter(EVENING))
+    assert titles(page) == ["raised again", "gone sent", "title twice"]
+    assert page.choices["state"] == {"new": 1, "withdrawn": 2}
+    assert page.choices["kind"] == {"episode": 2, "not kept": 1}
+    gone = page.rows[-1].withdrawal
+    assert gone is not None
+    assert (gone.reason, gone.time) == ("by run second", at(102))
+    # Runs do not have the keys of findings.
+    of_key = findings_of(opened(lake), FindingFilter(EVENING, {"client": "a"}))
+    assert titles(of_key) == ["gone sent"]
+    found = detail(lake, "of an early hour")
+    assert found.withdrawal is not None
+    assert (found.finding.title, found.hours, found.raw.table) == ("title of an early hour", None, None)
+    assert finding_of(opened(lake), "early new") is None
+
+
+def test_evidence_of_an_item_begins_a_window_earlier_if_that_is_requested(lake: ViewedLake) -> None:
+    of: dict[str, Any] = {"stage": "frequency", "block": "often", "kind": "heavy_hitter", "item": "/"}
+    for name, start in (("late", 5), ("early", 1)):
+        lake.find(finding(start, name, finding_id=name, **of))
+    lake.find(finding(5, "key", finding_id="key", key="a"))
+    assert detail(lake, "late").hours == between(5, 6)
+    (feature,) = (feature for feature in lake.stream.features if feature.name == "frequency")
+    (window,) = {length for _, length in feature.lookback(lake.stream)}
+    assert detail(lake, "late").evidence_hours == Interval(at(5) - window, at(6))
+    assert detail(lake, "early").evidence_hours == between(0, 2)
+    assert detail(lake, "key").evidence_hours == between(5, 6)
 
 
 def test_key_of_several_columns_is_parsed_by_their_names(lake: ViewedLake) -> None:

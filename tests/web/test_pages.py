@@ -1,6 +1,7 @@
 """Each page shows what the tables have; filters, pages and downloads agree with them."""
 
 import csv
+import html
 import io
 import re
 import threading
@@ -101,6 +102,33 @@ def test_filters_of_findings(filled: Pages, query: str, kept: Callable[[int], bo
     assert {
         link.rpartition("/")[2].partition("?")[0] for link in page.links if "/findings/" in link
     } <= expected
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("", "severity=high&key.client=10.0.0.1"),
+        ("/key", "key.client=10.0.0.1"),
+        ("/key", "key=10.0.0.1"),
+        ("/results/aggregates/traffic", "order=n"),
+        ("/quality", "check=rows_counted"),
+        ("/hours", ""),
+    ],
+)
+def test_latest_hours_keep_the_key_the_order_and_the_filters(filled: Pages, path: str, kept: str) -> None:
+    text = filled.get(f"{path}?{hours(1, 3)}&{kept}&page=2").text
+    (latest,) = re.findall(r'<a href="([^"]*)">Latest hours</a>', text)
+    assert html.unescape(latest) == f"?{kept}"
+    assert "2015-05-17T00:00 to 2015-05-17T06:00" in filled.get(f"{path}?{kept}").text
+
+
+def test_a_finding_leads_to_its_key_in_all_hours_of_its_evidence(pages: Pages) -> None:
+    of = {"stage": "persistence", "block": "regulars", "kind": "persistent_item", "item": "c1"}
+    pages.lake.find(finding(5, "regular", finding_id="r", **of))
+    page = Elements(pages.get("/findings/r").text)
+    assert "client=c1, in all hours of the evidence: 2015-05-17T01:00 to 2015-05-17T06:00" in page.text
+    (link,) = [link for link in page.links if "key.client" in link]
+    assert link == "/streams/six/key?key.client=c1&from=2015-05-17T01%3A00&to=2015-05-17T06%3A00"
 
 
 def test_a_finding_with_its_links(filled: Pages) -> None:

@@ -85,9 +85,22 @@ def test_quality_leads_to_the_page_of_a_run_and_this_to_its_changes(story: Pages
         ["ingest", "events", "events", "2015-05-17T01:00", "published", f"{FILE} came late"]
     ]
     findings = [link for link in page.links if "/findings/" in link]
-    # The stream sends no messages, so nothing has a withdrawn finding any more.
-    assert [link.partition("?")[0].rpartition("/")[2] for link in findings] == ["fnew"]
+    assert [link.partition("?")[0].rpartition("/")[2] for link in findings] == ["fwithdrawn", "fnew"]
     assert "withdrawn: high <u>withdrawn" in " ".join(page.text.split())
+    # No message about it was sent, so its page has what the run has.
+    gone = " ".join(Elements(request(story.app, findings[0]).text).text.split())
+    assert f"Withdrawn 2015-05-20T00:00: by run {NAME}" in gone
+    listed = Elements(story.get("?state=withdrawn").text)
+    assert "withdrawn (1)" in listed.text
+    assert [link for link in listed.links if "/findings/" in link] == ["/streams/six/findings/fwithdrawn"]
+
+
+def test_solved_check_leads_to_the_history_of_its_hour_and_to_its_run(story: Pages) -> None:
+    quality = Elements(story.get("/quality?from=2015-05-17T01:00&to=2015-05-17T02:00").text)
+    assert [row["check"] for row in quality.sections["part-quality-solved"].table] == ["c<p>"]
+    (link,) = [link for link in quality.links if link.endswith("#history")]
+    assert link.partition("?")[0] == "/streams/six/hours/2015-05-17T01%3A00"
+    assert "c<p>" in Elements(request(story.app, link.partition("#")[0]).text).sections["history"].text
 
 
 def test_unknown_run_has_no_page(story: Pages) -> None:

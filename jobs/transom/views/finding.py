@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from transom.charts.section import Cells, DataTable, Section
 from transom.core.intervals import HOUR, MICROSECOND, UNKNOWN_HOUR, Interval, hour_of
@@ -38,6 +39,8 @@ class FindingDetail:
         finding: the finding.
         withdrawal: why it was withdrawn; None if it is true.
         key: the text of each column of its key or item; empty if it is about none.
+        hours: its hours, up to its end; None if it belongs to no hour.
+        evidence_hours: the hours of the events that it follows from: of an item, also those of its window.
         raw: its raw lines, or the failing rows of its check; without a table if there are none.
         others: other findings of its key, the worst first.
         more_others: how many of them are not in `others`.
@@ -48,6 +51,8 @@ class FindingDetail:
     finding: Finding
     withdrawal: Withdrawal | None
     key: Mapping[str, str]
+    hours: Interval | None
+    evidence_hours: Interval | None
     raw: Section
     others: list[Finding]
     more_others: int
@@ -77,8 +82,35 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
         more = count["total"] - len(others)
     silence = Silences(opened.stream).of(finding)
     picture = FindingText(opened.stream, opened.snapshot()).picture(finding)
-    raw = _raw(opened, finding, key)
-    return FindingDetail(finding, withdrawal, key, raw, others, more, silence, picture)
+    raw, hours = _raw(opened, finding, key, withdrawal is not None), _hours(opened, finding)
+    evidence = hours and _evidence_hours(opened, finding, hours)
+    return FindingDetail(finding, withdrawal, key, hours, evidence, raw, others, more, silence, picture)
+
+
+def _hours(opened: OpenStream, finding: Finding) -> Interval | None:
+    """Return the hours of a finding, up to its end; None if it belongs to no hour."""
+    starts = [time for time in (finding.first_hour, finding.start_time) if time is not None]
+    if not starts:
+        return None
+    first = hour_of(min(starts))
+    end = FindingText(opened.stream, opened.snapshot()).end(finding)
+    last = [finding.hour, *([end - MICROSECOND] if end else [])]
+    return Interval(first, max(first, hour_of(max(last))) + HOUR)
+
+
+def _evidence_hours(opened: OpenStream, finding: Finding, hours: Interval) -> Interval:
+    """Return the hours of a finding and of the window before it, from a requested hour on."""
+    before = hours.start - _window(opened.stream, finding)
+    requested = opened.snapshot().required_hours.first_from(before)
+    return Interval(min(hours.start, hour_of(requested or before)), hours.end)
+
+
+def _window(stream: Stream, finding: Finding) -> timedelta:
+    """Return how far the events of an item begin before its finding, as a window ends with its start."""
+    feature = next((of for of in stream.features if of.name == finding.stage), None)
+    if feature is None or finding.item is None:
+        return timedelta(0)
+    return max((length for _, length in feature.lookback(stream)), default=HOUR)
 
 
 def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
@@ -94,14 +126,14 @@ def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
     return key_values(feature.subject(stream, block), text)
 
 
-def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Section:
+def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str], is_withdrawn: bool) -> Section:
     """Return the raw lines of a finding."""
     start, end = finding.start_time, FindingText(opened.stream, opened.snapshot()).end(finding)
     if finding.kind in KINDS:
         interval = Interval.of_hour(UNKNOWN_HOUR)
         if start is not None and end is not None:
             interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
-        return _failing_rows(opened.selection(interval), finding)
+        return _failing_rows(opened.selection(interval), finding, is_withdrawn)
     feature = next((of for of in opened.stream.features if of.name == finding.stage), None)
     block = finding.block
     if start is None or end is None or feature is None or block not in opened.stream.blocks(feature.block):
@@ -109,8 +141,7 @@ def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Sectio
     of, order = f"events {'of its key ' if key else ''}in its time", events.OLDEST_FIRST
     if finding.item is not None:
         of, order = "events of its item up to its end, the last first", events.LATEST_FIRST
-        # A window that ends with the start of the finding begins earlier.
-        start -= max((length for _, length in feature.lookback(opened.stream)), default=HOUR)
+        start -= _window(opened.stream, finding)
     interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
     where = f"event_time >= {instant(start)} AND event_time < {instant(end)}"
     records: Mapping[str, list[int]] = {}
@@ -131,8 +162,11 @@ def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> Sectio
     return events.section(query, RAW, note if rows else f"No {of} is published.", rows, total, is_short=True)
 
 
-def _failing_rows(selection: Selection, finding: Finding) -> Section:
-    """Return the rows that fail the checks of a finding, or lines that were rejected in its hours."""
+def _failing_rows(selection: Selection, finding: Finding, is_withdrawn: bool) -> Section:
+    """Return the rows that fail the checks of a finding, or lines that were rejected in its hours.
+
+    Of a withdrawn finding it is those of earlier runs: the runs that wrote its hours since have no such rows.
+    """
     block = "" if finding.block is None else f" AND block = {literal(finding.block)}"
     start, end = instant(selection.interval.start), instant(selection.interval.end)
     found = selection.each(
@@ -147,7 +181,8 @@ def _failing_rows(selection: Selection, finding: Finding) -> Section:
         state = selection.snapshot.get(PartitionKey(finding.stage, row["block"], row["table"], row["hour"]))
         on = f" on {row['column']}" if row["column"] else ""
         named = f"check {row['check']}{on} "
-        if state and state.previous_run == row["run_id"] and named in f"{finding.title} ":
+        is_current = state is not None and state.previous_run == row["run_id"]
+        if is_current != is_withdrawn and named in f"{finding.title} ":
             failing += (
                 (*(row[name] for name in columns[:-1]), text[:CUT]) for text in row["failing_rows"] or ()
             )
@@ -157,13 +192,13 @@ def _failing_rows(selection: Selection, finding: Finding) -> Section:
         shown = failing[:RAW_LINES]
         return Section(
             RAW,
-            f"{counted(len(shown), 'row')} that failed the check.",
+            f"{counted(len(shown), 'row')} that failed the check{' in an earlier run' * is_withdrawn}.",
             DataTable.of(columns, shown),
             subject="raw",
         )
     columns = ("hour", "source_line", "reason", "detail", "raw")
     rejected = []
-    if finding.stage == SOURCE_STAGE and finding.kind == "check_failed":
+    if finding.stage == SOURCE_STAGE and finding.kind == "check_failed" and not is_withdrawn:
         texts = f"substr(detail, 1, {CUT}) AS detail, substr(raw, 1, {CUT}) AS raw"
         rejected = selection.ask(
             "rejected",

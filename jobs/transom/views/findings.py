@@ -1,22 +1,25 @@
 """The findings of an interval, in pages, with their states and silences."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from transom.alerts.delivery import GONE
 from transom.charts.section import Cells, DataTable
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.engine.selection import MAX_READ
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import SEVERITIES, Finding
 from transom.findings.store import NAME, about_sql, finding_of_row, rank_sql, reported_sql
+from transom.ledger.run_records import NAME_SQL
 from transom.spec.notify import SilenceSpec
 from transom.spec.stream import Stream
 from transom.storage.tables import instant, literal
 from transom.views.finding_groups import FindingGroup, grouped
 from transom.views.open_stream import OpenStream
+from transom.views.runs import RUNS, may_have_written, requested
 from transom.views.silences import Silences
 
 State = Literal["new", "earlier", "undated", "withdrawn"]
@@ -24,7 +27,7 @@ STATES: Mapping[State, str] = {
     "new": "one of these hours reported it first",
     "earlier": "an earlier hour reported it first",
     "undated": "it is about files that belong to no hour",
-    "withdrawn": "it was reported, and the rows are no longer so",
+    "withdrawn": "it was reported, and is no longer there: its rows have changed, or its cause is gone",
 }
 """The states of findings, with their meanings. Whether one is ongoing is another question: each may be."""
 FILTERS = ("state", "severity", "kind", "block", "silenced")
@@ -36,7 +39,11 @@ PER_PAGE = 50
 MAX_WITHDRAWN = 1_000
 """The maximum number of withdrawn findings of an interval; the last ones count."""
 DELIVERIES = "deliveries"
-"""The table of messages about findings; without it, no finding is withdrawn."""
+"""The table of messages about findings; without it, only runs have the withdrawn ones."""
+WITHDRAWN = f"recipient = 'page' AND hash = '{GONE}'"
+"""The SQL condition of messages to the page that a finding is no longer there."""
+NOT_KEPT = "not kept"
+"""The kind of a withdrawn finding of which no message was sent."""
 COLUMNS = (
     "state", "severity", "kind", "stage", "block", "title", "key", "item", "start_time", "end_time",
     "ongoing", "exactness", "evidence", "first_hour", "hour", "finding_id", "withdrawn because of",
@@ -213,7 +220,8 @@ def table_of(opened: OpenStream, filters: FindingFilter) -> DataTable:
 
 def withdrawn_by_id(opened: OpenStream, finding_id: str) -> FindingRow | None:
     """Return a withdrawn finding as its last message described it; None if it is not withdrawn."""
-    rows = _messages(opened, f"finding_id = {literal(finding_id)}", Silences(opened.stream))
+    is_it, silences = f"finding_id = {literal(finding_id)}", Silences(opened.stream)
+    rows = _messages(opened, is_it, silences) or _of_runs(opened, "TRUE", is_it, silences)
     return next(iter(rows), None)
 
 
@@ -252,31 +260,73 @@ def _withdrawn(opened: OpenStream, filters: FindingFilter, silences: Silences) -
     """Return the last withdrawn findings of an interval and a key, the last one first."""
     start, end = instant(filters.interval.start), instant(filters.interval.end)
     hours = f"(first_hour IS NULL OR (first_hour < {end} AND last_hour >= {start}))"
-    return _messages(opened, f"{hours} AND {about_sql(opened.stream, filters.key)}", silences)
+    rows = _messages(opened, f"{hours} AND {about_sql(opened.stream, filters.key)}", silences)
+    if filters.key:
+        # Runs do not have the keys of findings.
+        return rows
+    of_runs = f"(({may_have_written(filters.interval)}) OR ({requested(filters.interval)}))"
+    return rows + _of_runs(opened, of_runs, "TRUE", silences)
 
 
 def _messages(opened: OpenStream, where: str, silences: Silences) -> list[FindingRow]:
-    """Return the withdrawn findings whose messages to the page meet an SQL condition, the last one first."""
+    """Return the withdrawn findings whose messages to the page meet an SQL condition, the last one first.
+
+    In its message, one from the ledger has ended instead: the finding was true. It is gone all the same.
+    """
     table = opened.tables.pin(DELIVERIES)
     if table is None:
         return []
     # A finding may be raised again.
-    ids = f"SELECT finding_id FROM t WHERE recipient = 'page' AND state = 'withdrawn' AND {where}"
+    ids = f"SELECT finding_id FROM t WHERE {WITHDRAWN} AND {where}"
     place = "row_number() OVER (PARTITION BY finding_id ORDER BY sequence DESC)"
     last = f"SELECT *, {place} AS __place FROM t WHERE recipient = 'page' AND finding_id IN ({ids})"
     rows = table.rows(
-        f"SELECT * FROM ({last}) WHERE __place = 1 AND state = 'withdrawn' "
+        f"SELECT * FROM ({last}) WHERE __place = 1 AND hash = '{GONE}' "
         f"ORDER BY time DESC, finding_id LIMIT {MAX_WITHDRAWN}"
     )
     # A run may have raised one again and not yet written the message.
-    current = opened.tables.pin(NAME)
-    found = set[str]()
-    if current and rows:
-        of = ", ".join(literal(row["finding_id"]) for row in rows)
-        found = {
-            row["finding_id"] for row in current.rows(f"SELECT finding_id FROM t WHERE finding_id IN ({of})")
-        }
+    found = _ids_in(opened, NAME, "TRUE", rows)
     return [_of_message(row, silences) for row in rows if row["finding_id"] not in found]
+
+
+def _of_runs(opened: OpenStream, runs: str, where: str, silences: Silences) -> list[FindingRow]:
+    """Return the withdrawn findings that only runs have, the last one first.
+
+    They are those whose withdrawal has no message: the task that sends messages has not run since.
+
+    Args:
+        opened: the stream.
+        runs: the SQL condition of the runs.
+        where: the SQL condition of the findings.
+        silences: the silences of the stream.
+    """
+    table = opened.tables.pin(RUNS)
+    if table is None or not {"findings", "finding_counts", "first_hour"} <= table.columns.keys():
+        return []
+    each = (
+        f"SELECT {NAME_SQL} AS name, stage, finished_at, unnest(findings) AS changed FROM t "
+        f"WHERE {runs} AND array_has(map_keys(finding_counts), 'withdrawn')"
+    )
+    names = ("finding_id", "severity", "title", "change")
+    fields = ", ".join(f"changed['{name}'] AS {name}" for name in names)
+    place = "row_number() OVER (PARTITION BY finding_id ORDER BY finished_at DESC) AS __place"
+    listed = f"SELECT name, stage, finished_at, {fields} FROM ({each})"
+    ranked = f"SELECT *, {place} FROM ({listed}) WHERE change = 'withdrawn' AND {where}"
+    rows = table.rows(
+        f"SELECT * FROM ({ranked}) WHERE __place = 1 "
+        f"ORDER BY finished_at DESC, finding_id LIMIT {MAX_WITHDRAWN}"
+    )
+    others = _ids_in(opened, NAME, "TRUE", rows) | _ids_in(opened, DELIVERIES, WITHDRAWN, rows)
+    return [_of_run(row, silences) for row in rows if row["finding_id"] not in others]
+
+
+def _ids_in(opened: OpenStream, name: str, where: str, rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return which ids of findings a table has in rows that meet an SQL condition."""
+    of, table = ", ".join(literal(row["finding_id"]) for row in rows), opened.tables.pin(name)
+    if table is None or not of:
+        return set()
+    found = table.rows(f"SELECT finding_id FROM t WHERE {where} AND finding_id IN ({of})")
+    return {row["finding_id"] for row in found}
 
 
 def _of_message(row: Mapping[str, Any], silences: Silences) -> FindingRow:
@@ -291,4 +341,13 @@ def _of_message(row: Mapping[str, Any], silences: Silences) -> FindingRow:
     )
     reason = row["reason"] or "its rows are computed again, and it no longer follows from them"
     withdrawal = Withdrawal(reason, row["time"].astimezone(UTC))
+    return FindingRow(finding, "withdrawn", withdrawal, silences.of(finding))
+
+
+def _of_run(row: Mapping[str, Any], silences: Silences) -> FindingRow:
+    finding = Finding(
+        row["stage"], UNKNOWN_HOUR, row["finding_id"], NOT_KEPT, None, row["severity"], row["title"], None,
+        None, False, (), exactness="",
+    )  # fmt: skip
+    withdrawal = Withdrawal(f"by run {row['name']}", row["finished_at"].astimezone(UTC))
     return FindingRow(finding, "withdrawn", withdrawal, silences.of(finding))

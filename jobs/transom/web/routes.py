@@ -12,11 +12,11 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
 from transom.charts.section import DataTable, Section
-from transom.core.intervals import HOUR, MICROSECOND, Interval, hour_of
+from transom.core.intervals import Interval
 from transom.core.locations import lake
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
-from transom.findings.from_ledger import SEVERITIES, Finding
+from transom.findings.from_ledger import SEVERITIES
 from transom.views import csv, events, quality, results
 from transom.views.block_titles import block_titles
 from transom.views.finding import finding_of
@@ -127,6 +127,11 @@ class Visit:
         """Return the address of another page of the same tables, relative to this one."""
         return f"?{self.request.url.include_query_params(page=number).query}"
 
+    @property
+    def latest(self) -> str:
+        """The address of the same page of the latest hours, relative to this one; key and filters stay."""
+        return f"?{self.request.url.remove_query_params(['from', 'to', 'page']).query}"
+
     def csv(self, table: DataTable | None, *names: str) -> Response:
         """Return a table as a file for spreadsheets.
 
@@ -236,18 +241,7 @@ def _add_findings(router: APIRouter, visited: Callable[..., Visit]) -> None:
         if detail is None:
             rule = "It may have been withdrawn, as late data changed the rows, or the address is wrong."
             raise HTTPException(404, f"There is no such finding. {rule}")
-        return visit.page("finding.html", detail=detail, hours=_hours_of(visit, detail.finding))
-
-
-def _hours_of(visit: Visit, finding: Finding) -> Interval | None:
-    """Return the hours of a finding, up to its end; None if it belongs to no hour."""
-    starts = [time for time in (finding.first_hour, finding.start_time) if time is not None]
-    if not starts:
-        return None
-    first = hour_of(min(starts))
-    end = FindingText(visit.opened.stream, visit.opened.snapshot()).end(finding)
-    last = [finding.hour, *([end - MICROSECOND] if end else [])]
-    return Interval(first, max(first, hour_of(max(last))) + HOUR)
+        return visit.page("finding.html", detail=detail, hours=detail.hours)
 
 
 def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.viewed_lake import SIX, ViewedLake, at, between, sections_of, window
+from tests.support.viewed_lake import SIX, ViewedLake, at, between, finding, sections_of, window
 from transom.charts.section import Section
 from transom.features.fills import comparison
 from transom.features.persistence.describe import slots_text
 from transom.views import events
+from transom.views.finding_text import FindingText
 from transom.views.open_stream import OpenStream
 from transom.views.results import sections
 
@@ -175,3 +176,36 @@ def test_columns_that_add_nothing_are_left_out_of_raw_lines(lake: ViewedLake) ->
     assert "method (in request)" in short.guarantee
     assert "referer (empty)" in short.guarantee
     assert all(name in short.guarantee for name in left_out)
+
+
+def frame(name: str, length: float, start: int = 0) -> dict[str, Any]:
+    return {
+        "hour": at(5), "block": "busy", "frame_id": name, "fragment": 1, "client": name, "state": "final",
+        "start_time": at(start), "last_time": at(start) + timedelta(seconds=length), "length_s": length,
+        "records": 1, "missing": 0,
+    }  # fmt: skip
+
+
+def test_frames_of_the_greatest_length_are_counted(lake: ViewedLake) -> None:
+    lake.add("frames", [frame("a", 7200.0, 1), frame("b", 3600.0), frame("c", 7200.0)])
+    parts = sections_of(OpenStream(lake.uri, lake.stream), "frames", "busy")
+    assert parts[0].note.startswith(
+        "3 frames, the longest first. 2 are equally long, 2 hours each; the first of them: c, from "
+        "2015-05-17T00:00. All"
+    )
+    lake.add("frames", [frame("d", 7201.0, 2)])
+    parts = sections_of(OpenStream(lake.uri, lake.stream), "frames", "busy")
+    assert "first. The longest: d, 2 hours 1 second from 2015-05-17T02:00." in parts[0].note
+
+
+def test_rule_of_frames_has_their_least_length(lake: ViewedLake) -> None:
+    lake.file.write_text(SIX.replace("idle: 2 hours}", "idle: 2 hours, min_length: 3 hours, min_records: 2}"))
+    lake.load()
+    rule = "as long as status = 200, for at least 3 hours with at least 2 readings"
+    opened = OpenStream(lake.uri, lake.stream)
+    assert sections_of(opened, "frames", "busy")[0].title == f"busy: frames {rule}"
+    text = FindingText(lake.stream, opened.snapshot())
+    found = finding(1, "x", stage="frames", block="busy", kind="frame")
+    # The stored text has no length.
+    found = replace(found, evidence=("the rule: as long as status = 200", "3 readings"))
+    assert text.evidence(found) == [f"the rule: {rule}", "3 readings"]

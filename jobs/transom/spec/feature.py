@@ -55,6 +55,8 @@ class FindingMeaning(Generic[S]):
         covered: the time that the last record of a finding covers; None if this is not known.
         growth: how long after its end a finding may still grow; None if this is not known.
         unit: what the bounds of its number count.
+        evidence: a line of its evidence as pages show it. Its other arguments are the line, and how exact the
+            finding is.
         picture: the chart of a line of its evidence, as a `charts.section.Section`; None if it has none. Its
             other arguments are the line and the end of the finding.
     """
@@ -63,6 +65,7 @@ class FindingMeaning(Generic[S]):
     covered: Callable[[S, str], timedelta | None] = lambda stream, name: None
     growth: Callable[[S, str], timedelta | None] = lambda stream, name: None
     unit: Callable[[S, str], str] = lambda stream, name: "records"
+    evidence: Callable[[S, str, str, str], str] = lambda stream, name, line, exactness: line
     picture: Callable[[S, str, str, datetime], Any] = lambda stream, name, line, end: None
 
 

@@ -88,13 +88,19 @@ class FindingText:
         return BOUNDS if ".." in finding.exactness else EXACTNESS.get(finding.exactness, "")
 
     def evidence(self, finding: Finding) -> list[str]:
-        """Return the evidence without what is a chart."""
-        return [line for line in finding.evidence if self._picture(finding, line) is None]
+        """Return the evidence without what is a chart, in the words of its feature."""
+        lines = (line for line in finding.evidence if self._picture(finding, line) is None)
+        return [self._evidence(finding, line) or line for line in lines]
 
     def picture(self, finding: Finding) -> Section | None:
         """Return the chart of the evidence; None if there is none."""
         pictures = (self._picture(finding, line) for line in finding.evidence)
         return next((of for of in pictures if of is not None), None)
+
+    def _evidence(self, finding: Finding, line: str) -> str | None:
+        return self._meaning(
+            finding, lambda of: lambda stream, name: of.evidence(stream, name, line, finding.exactness)
+        )
 
     def _picture(self, finding: Finding, line: str) -> Section | None:
         end = finding.end_time

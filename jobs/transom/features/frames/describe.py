@@ -28,10 +28,16 @@ LABELS = {
 def summary(stream: Stream, name: str) -> str:
     """Return the text for the rule of a block, its key and its source."""
     frame, by = stream.blocks(Frame)[name], ", ".join(key(stream, name)) or "nothing"
-    return f"{frame.kind}, {frame.rule}, by {by}, of {frame.source or 'events'}"
+    return f"{frame.kind}, {frame.reported_rule}, by {by}, of {frame.source or 'events'}"
 
 
 def facts(stream: Stream, name: str) -> str:
     """Return the text for the kind and the rule of a block."""
     frame = stream.blocks(Frame)[name]
-    return f"{frame.kind}: {frame.rule}"
+    return f"{frame.kind}: {frame.reported_rule}"
+
+
+def evidence(stream: Stream, name: str, line: str, exactness: str) -> str:
+    """Return a line of evidence for a page: the rule with the least length."""
+    frame, prefix = stream.blocks(Frame)[name], "the rule: "
+    return f"{prefix}{frame.reported_rule}" if line == f"{prefix}{frame.rule}" else line

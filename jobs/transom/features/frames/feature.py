@@ -34,7 +34,7 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frames.findings:SOURCE",
-    finding_meaning=FindingMeaning(covered=input_columns.covered),
+    finding_meaning=FindingMeaning(covered=input_columns.covered, evidence=describe.evidence),
     subject=input_columns.key,
     render=lazy("transom.features.frames.render:print_frames"),
     view=lazy("transom.features.frames.view:section"),

@@ -27,7 +27,7 @@ def print_frames(stream: Stream, root: str) -> None:
         key, value = input_columns.key(stream, name), input_columns.value(stream, name)
         count, rows = longest_frames(f"{root}/frames", key, name)
         if not rows:
-            typer.echo(f"\n{name}: no frame {frame.rule}")
+            typer.echo(f"\n{name}: no frame {frame.reported_rule}")
             continue
         values = [f"peak {value}", f"mean {value}"] if value else []
         cells = [
@@ -41,7 +41,7 @@ def print_frames(stream: Stream, root: str) -> None:
         columns = [*key, "start_time", "last_time", "length", "readings", "missing", *values, ""]
         which = f"the longest {len(rows)} of {count} frames"
         which = which if count > len(rows) else "frames, the longest first"
-        table(f"{name}, {frame.rule}: {which}", columns, cells)
+        table(f"{name}, {frame.reported_rule}: {which}", columns, cells)
 
 
 def longest_frames(uri: str, key: Sequence[str], name: str) -> tuple[int, list[dict[str, Any]]]:

@@ -213,3 +213,10 @@ class Frame(Model):
                 end = f" to {' '.join(self.ends_when.split())}" if self.ends_when else ""
                 rule = f"from {' '.join(str(self.starts_when).split())}{end}"
         return rule
+
+    @property
+    def reported_rule(self) -> str:
+        """The text for what delimits a frame, and from which length on one is reported."""
+        length = f" for at least {format_duration(self.min_length)}" if self.min_length else ""
+        records = f" with at least {self.min_records} readings" if self.min_records > 1 else ""
+        return f"{self.rule}{',' if length or records else ''}{length}{records}"

@@ -1,5 +1,6 @@
 """The view of frames: bars on a time axis."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from transom.charts.section import Section
@@ -7,7 +8,7 @@ from transom.charts.specs import label, labels, millis, spans
 from transom.core.durations import format_duration_long
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain
-from transom.engine.selection import Selection
+from transom.engine.selection import Row, Selection
 from transom.features.frames import input_columns
 from transom.features.frames.spec import Frame
 from transom.findings.text import key_text
@@ -43,14 +44,11 @@ def section(selection: Selection, name: str) -> Section:
     keys = list(dict.fromkeys(bar["label"] for bar in bars))
     longest = ""
     if rows and selection.page == 1:
-        first = rows[0]
-        of = label(key_text(key, first) or "")
-        length = format_duration_long(timedelta(seconds=round(first["length_s"])))
-        longest = f" The longest: {f'{of}, ' if of else ''}{length} from {plain(first['start_time'])}."
+        longest = f" {_longest(key, rows, total)}"
     meanings = {figures[name]: text for name, text in described("frames").items() if name in figures}
     some = f", those of the first {LINES} of {len(keys)} keys" if len(keys) > LINES else ""
     return Section(
-        f"{name}: frames {frame.rule}",
+        f"{name}: frames {frame.reported_rule}",
         f"{counted(total, 'frame')}, the longest first{query.drawn(rows, total)}{some}.{longest}"
         f"{query.limit_note}"
         if total
@@ -68,3 +66,16 @@ def section(selection: Selection, name: str) -> Section:
         if total
         else "",
     )
+
+
+def _longest(key: Sequence[str], rows: Sequence[Row], total: int) -> str:
+    """Return a sentence on the longest frame, or on the first of several that are equally long."""
+    first = rows[0]
+    of = label(key_text(key, first) or "")
+    length = format_duration_long(timedelta(seconds=round(first["length_s"])))
+    begins = f"{f'{of}, ' if of else ''}{{}}from {plain(first['start_time'])}."
+    equal = sum(row["length_s"] == first["length_s"] for row in rows)
+    if equal == 1:
+        return f"The longest: {begins.format(f'{length} ')}"
+    number = f"{equal}{' or more' if equal == len(rows) < total else ''}"
+    return f"{number} are equally long, {length} each; the first of them: {begins.format('')}"

@@ -1,6 +1,7 @@
 """Findings in plain words: whether they continue, their times, and how exact they are."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -64,6 +65,21 @@ def test_only_what_reaches_the_last_hour_is_ongoing(text: FindingText, found: Fi
 
 
 @pytest.mark.parametrize(
+    ("found", "has_ended"),
+    [
+        (finding(1, "x", ongoing=False), True),
+        (finding(1, "x", ongoing=True), False),
+        (item(3, 5, ongoing=False), True),
+        # It is there until its cause is gone.
+        (finding(1, "x", stage="ingest", kind="incomplete", ongoing=False), False),
+        (finding(1, "x", start_time=None, end_time=None), False),
+    ],
+)
+def test_finding_that_does_not_continue_has_ended(text: FindingText, found: Finding, has_ended: bool) -> None:
+    assert text.has_ended(found) == has_ended
+
+
+@pytest.mark.parametrize(
     ("found", "words"),
     [
         (finding(1, "x"), "2015-05-17T01:00 to 2015-05-17T02:00"),
@@ -74,6 +90,10 @@ def test_only_what_reaches_the_last_hour_is_ongoing(text: FindingText, found: Fi
             "windows of 2 hours that end from 2015-05-17T03:00 to 2015-05-17T05:00",
         ),
         (item(3, 5, block="gone"), "2015-05-17T03:00 to 2015-05-17T05:00"),
+        (
+            item(3, 5, exactness="guaranteed"),
+            "windows of 4 hours that end from 2015-05-17T03:00 to 2015-05-17T05:00; no longer so in the last one",
+        ),
         (finding(1, "x", start_time=None, end_time=None), ""),
     ],
 )  # fmt: skip
@@ -128,6 +148,21 @@ def test_exactness_has_a_unit_and_a_meaning(
     assert (text.exactness(found), text.meaning(found)) == (words, meaning)
 
 
+@pytest.mark.parametrize(
+    ("found", "line", "words"),
+    [
+        (item(3, 5), "in 3 to 3 of 4 slots of 1 hour, about 3.0; 9 records", "in 3 of 4 slots of 1 hour; 9 records"),
+        (item(3, 5, exactness="2..3"), "in 2 to 3 of 4 slots of 1 hour, about 2.5; 9 records", None),
+        (item(3, 5, "frequency", "often"), "about 235 of 2578 records, 9.1 %", "235 of 2578 records, 9.1 %"),
+        (item(3, 5, "frequency", "often", exactness="9..235"), "about 235 of 2578 records, 9.1 %", None),
+    ],
+)  # fmt: skip
+def test_exact_count_is_not_about_a_number(
+    text: FindingText, found: Finding, line: str, words: str | None
+) -> None:
+    assert text.evidence(replace(found, evidence=(line,))) == [words or line]
+
+
 def test_title_lacks_the_name_of_the_stream_and_evidence_the_slots(text: FindingText) -> None:
     found = item(3, 5, title="six: six: a is here", evidence=("in 2 to 3", "?011", "101"))
     assert text.title(found) == "six: a is here"
@@ -159,6 +194,7 @@ def test_report_has_each_finding_of_a_group(lake: ViewedLake) -> None:
     assert [len(group.others) for group in view.groups] == [2]
     assert "2 more findings of the same item" in page
     assert all(f"<bdi>title {n}</bdi>" in page for n in (1, 2, 4))
+    assert page.count('<span class="badge ended">ended</span>') == 3
 
 
 @pytest.mark.parametrize(

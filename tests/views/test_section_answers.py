@@ -100,6 +100,7 @@ def test_answer_names_the_first_and_the_guarantee_follows(lake: ViewedLake) -> N
         "3 items of client that were in 3 or more of 4 hours, or close to it (in 1 at least), each as last "
         "reported. The first: c3 (3), c2 (2 to 3), c1 (1 to 3)."
     )
+    assert "An item that has left by the end of these hours is not listed; Findings has it." in part.note
     assert "most" not in part.note
     assert part.guarantee.startswith("The number of slots")
     assert "first contact of a slot to that of the next slot" in part.guarantee

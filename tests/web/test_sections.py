@@ -4,8 +4,11 @@ import csv
 import io
 import re
 
+import pytest
+
 from tests.support.elements import Elements
 from tests.support.viewed_lake import PERSISTENT, SIX, at, finding, window
+from tests.views.test_findings import deliver, message
 from tests.web.conftest import Pages
 from transom.views.render import OPEN_ROWS
 
@@ -113,6 +116,49 @@ def test_page_of_a_persistent_item_draws_its_slots(pages: Pages) -> None:
     assert "?011" not in text
     assert "2 to 3 of 4 hours: the number is certainly in this range" in text
     assert "the 4 hours up to 2015-05-17T05:00" in text
+
+
+@pytest.mark.parametrize(
+    ("stage", "block", "table", "column", "last"),
+    [
+        ("persistence", "regulars", "persistent_items", "client", "2 to 3 of 4 hours"),
+        ("frequency", "often", "frequencies", "path", "2 to 3 records"),
+    ],
+)
+def test_item_that_has_left_has_ended_with_its_last_count(
+    pages: Pages, stage: str, block: str, table: str, column: str, last: str
+) -> None:
+    of = {"stage": stage, "block": block, "kind": "item", "item": "a", "exactness": "guaranteed"}
+    pages.lake.find(finding(4, "a is here", finding_id="x", start_time=at(3), end_time=at(5), **of))
+    reports = [
+        (2, "a", at(3), 1),
+        (3, "a", at(3), 2),
+        (4, "a", at(3), None),
+        (3, "a", at(1), 7),
+        (3, "b", at(3), 8),
+    ]
+    pages.lake.add(table, [
+        {"hour": at(number), "block": block, "window_end": at(number + 1), column: item, "since": since,
+         "low": low, "high": None if low is None else 3}
+        for number, item, since, low in reports
+    ])  # fmt: skip
+    badge = '<span class="badge ended">ended</span>'
+    page = pages.get("/findings/x").text
+    assert f"<dt>last so</dt><dd>{last} in the window up to 2015-05-17T04:00</dd>" in page
+    for address in ("/findings/x", "", f"/key?key={column}%3Da"):
+        text = pages.get(address).text
+        assert text.count(badge) == 1, address
+        assert "to 2015-05-17T05:00; no longer so in the last one" in text
+
+
+def test_only_findings_of_the_past_that_are_not_withdrawn_are_marked(pages: Pages) -> None:
+    pages.lake.find(finding(4, "open", key="b", ongoing=True), finding(4, "over"))
+    deliver(pages.lake, message("w", 4))
+    page = pages.get("").text
+    assert "gone w" in page
+    assert re.findall(r'<span class="badge ended">ended</span>\s*<a href="[^"]*"><bdi>(.*?)</bdi>', page) == [
+        "over"
+    ]
 
 
 def test_menu_has_the_titles_of_blocks(pages: Pages) -> None:

@@ -122,6 +122,8 @@ class Feature(Generic[S]):
         part_of: the feature and block on whose page the section of a block is, too; None if there is none.
         records: the records of a finding, lines by source; of an `engine.selection.Selection`, the
             block, start and end of the finding, and the maximum number. None: those of its key.
+        last_report: of a finding of an item that has left: the last report with its count, with `window_end`,
+            `low` and `high`; of an `engine.selection.Selection`, the block, and the start of the finding.
         summary: one line about a block, for `transom check`.
         facts: one line about a block, for the DAG's page.
     """
@@ -164,3 +166,4 @@ class Feature(Generic[S]):
     of_key: Callable[[Any, str, Mapping[str, Any], Any], Any] | None = None
     part_of: Callable[[S, str], tuple[str, str] | None] = lambda stream, name: None
     records: Callable[..., Mapping[str, list[int]]] | None = None
+    last_report: Callable[..., Mapping[str, Any] | None] | None = None

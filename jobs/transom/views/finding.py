@@ -8,6 +8,7 @@ from transom.charts.section import Cells, DataTable, Section
 from transom.core.intervals import HOUR, MICROSECOND, UNKNOWN_HOUR, Interval, hour_of
 from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.core.terminal import counted
+from transom.core.terminal_tables import plain
 from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import KINDS, Finding
@@ -45,6 +46,7 @@ class FindingDetail:
         others: other findings of its key, the worst first.
         more_others: how many of them are not in `others`.
         silence: the silence that holds back its messages now; None if there is none.
+        before: the last count of an item that has left, with its window; None if there is none.
         picture: the chart of its evidence; None if there is none.
     """
 
@@ -57,6 +59,7 @@ class FindingDetail:
     others: list[Finding]
     more_others: int
     silence: SilenceSpec | None
+    before: str | None
     picture: Section | None
 
 
@@ -83,8 +86,10 @@ def finding_of(opened: OpenStream, finding_id: str) -> FindingDetail | None:
     silence = Silences(opened.stream).of(finding)
     picture = FindingText(opened.stream, opened.snapshot()).picture(finding)
     raw, hours = _raw(opened, finding, key, withdrawal is not None), _hours(opened, finding)
-    evidence = hours and _evidence_hours(opened, finding, hours)
-    return FindingDetail(finding, withdrawal, key, hours, evidence, raw, others, more, silence, picture)
+    evidence, before = hours and _evidence_hours(opened, finding, hours), _before(opened, finding, key)
+    return FindingDetail(
+        finding, withdrawal, key, hours, evidence, raw, others, more, silence, before, picture
+    )
 
 
 def _hours(opened: OpenStream, finding: Finding) -> Interval | None:
@@ -126,17 +131,30 @@ def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
     return key_values(feature.subject(stream, block), text)
 
 
+def _before(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> str | None:
+    """Return, as text, the last count of an item that has left."""
+    text, start = FindingText(opened.stream, opened.snapshot()), finding.start_time
+    feature = text.feature(finding) if text.has_left(finding) else None
+    if start is None or feature is None or feature.last_report is None:
+        return None
+    interval = Interval(hour_of(start) - HOUR, finding.hour + HOUR)
+    row = feature.last_report(opened.selection(interval, key), finding.block, start)
+    if row is None:
+        return None
+    return f"{text.number(finding, row['low'], row['high'])} in the window up to {plain(row['window_end'])}"
+
+
 def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str], is_withdrawn: bool) -> Section:
     """Return the raw lines of a finding."""
-    start, end = finding.start_time, FindingText(opened.stream, opened.snapshot()).end(finding)
+    text = FindingText(opened.stream, opened.snapshot())
+    start, end = finding.start_time, text.end(finding)
     if finding.kind in KINDS:
         interval = Interval.of_hour(UNKNOWN_HOUR)
         if start is not None and end is not None:
             interval = Interval(hour_of(start), hour_of(end - MICROSECOND) + HOUR)
         return _failing_rows(opened.selection(interval), finding, is_withdrawn)
-    feature = next((of for of in opened.stream.features if of.name == finding.stage), None)
-    block = finding.block
-    if start is None or end is None or feature is None or block not in opened.stream.blocks(feature.block):
+    feature, block = text.feature(finding), finding.block
+    if start is None or end is None or feature is None or block is None:
         return Section(RAW, "This finding is about no single line.", subject="raw")
     of, order = f"events {'of its key ' if key else ''}in its time", events.OLDEST_FIRST
     if finding.item is not None:

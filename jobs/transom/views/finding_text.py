@@ -15,7 +15,7 @@ from transom.core.intervals import MICROSECOND
 from transom.core.terminal_tables import plain
 from transom.findings.from_ledger import KINDS, Finding
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.spec.feature import FindingMeaning
+from transom.spec.feature import Feature, FindingMeaning
 from transom.spec.stream import Stream
 
 T = TypeVar("T")
@@ -25,6 +25,8 @@ EXACTNESS = {
     "estimated": "the statement may be wrong",
 }
 """The words for how exact a finding is, with their meanings."""
+NO_COUNT = ("guaranteed", "estimated")
+"""The words for a statement without a number."""
 BOUNDS = "the number is certainly in this range"
 """The meaning of two bounds."""
 
@@ -62,7 +64,8 @@ class FindingText:
         length = format_duration(window)
         if start == end:
             return f"the {length.removeprefix('1 ')} up to {plain(end)}"
-        return f"windows of {length} that end from {plain(start)} to {plain(end)}"
+        left = "; no longer so in the last one" if self.has_left(finding) else ""
+        return f"windows of {length} that end from {plain(start)} to {plain(end)}{left}"
 
     def continues(self, finding: Finding) -> str:
         """Return whether a finding continues: `ongoing` in the last published hour, or open; else empty."""
@@ -76,12 +79,24 @@ class FindingText:
             return "open: it may go on"
         return f"open: records until {plain((end + growth).replace(microsecond=0))} may join it"
 
+    def has_ended(self, finding: Finding) -> bool:
+        """Return whether a finding is of the past; one from the ledger is true as long as it exists."""
+        return finding.kind not in KINDS and finding.end_time is not None and not finding.ongoing
+
+    def has_left(self, finding: Finding) -> bool:
+        """Return whether a finding is of an item that no longer qualifies: its last window has no count."""
+        window = self._meaning(finding, lambda of: of.window)
+        return window is not None and finding.exactness in NO_COUNT
+
     def exactness(self, finding: Finding) -> str:
         """Return how exact a finding is: a word of `EXACTNESS`, or the bounds of a number and its unit."""
         low, is_range, high = finding.exactness.partition("..")
-        if not is_range:
-            return finding.exactness
-        return f"{low} to {high} {self._meaning(finding, lambda of: of.unit) or 'records'}"
+        return self.number(finding, low, high) if is_range else finding.exactness
+
+    def number(self, finding: Finding, low: object, high: object) -> str:
+        """Return the bounds of a finding's number with their unit."""
+        of = self._meaning(finding, lambda of: of.unit) or "records"
+        return f"{low if low == high else f'{low} to {high}'} {of}"
 
     def meaning(self, finding: Finding) -> str:
         """Return what `exactness` means."""
@@ -110,12 +125,19 @@ class FindingText:
             finding, lambda of: lambda stream, name: cast(Section | None, of.picture(stream, name, line, end))
         )
 
+    def feature(self, finding: Finding) -> Feature[Stream] | None:
+        """Return the feature of a finding; None if the stream file has no such block."""
+        feature = next((of for of in self.stream.features if of.name == finding.stage), None)
+        block = finding.block
+        if feature is None or block is None or block not in self.stream.blocks(feature.block):
+            return None
+        return feature
+
     def _meaning(
         self, finding: Finding, function: Callable[[FindingMeaning[Stream]], Callable[[Stream, str], T]]
     ) -> T | None:
         """Return a result of a finding's feature for its block; None if the stream file has no such block."""
-        feature = next((of for of in self.stream.features if of.name == finding.stage), None)
-        block = finding.block
-        if feature is None or block is None or block not in self.stream.blocks(feature.block):
+        feature, block = self.feature(finding), finding.block
+        if feature is None or block is None:
             return None
         return function(feature.finding_meaning)(self.stream, block)

@@ -46,3 +46,8 @@ def facts(stream: Stream, name: str) -> str:
     """Return the text for the item of a block, its window and its variant."""
     block = stream.blocks(Frequency)[name]
     return f"{', '.join(block.item)}, in {format_duration(block.window)}, {block.variant}"
+
+
+def evidence(stream: Stream, name: str, line: str, exactness: str) -> str:
+    """Return a line of evidence for a page: an exact count is not about a number."""
+    return line.removeprefix("about ") if exactness == "exact" else line

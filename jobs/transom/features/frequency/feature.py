@@ -1,5 +1,7 @@
 """The feature `frequency`, as the rest of transom sees it."""
 
+from functools import partial
+
 from transom.features.frequency import built_in_checks, describe, fingerprints, validate
 from transom.features.frequency.spec import Frequency
 from transom.features.items import validate as item_rules
@@ -30,7 +32,9 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frequency.findings:SOURCE",
-    finding_meaning=FindingMeaning(window=lambda stream, name: stream.blocks(Frequency)[name].window),
+    finding_meaning=FindingMeaning(
+        window=lambda stream, name: stream.blocks(Frequency)[name].window, evidence=describe.evidence
+    ),
     of_key=lazy("transom.features.frequency.view:section_of_item"),
     subject=lambda stream, name: stream.blocks(Frequency)[name].item,
     queries={
@@ -39,6 +43,7 @@ FEATURE: Feature[Stream] = Feature(
     },
     render=lazy("transom.features.frequency.render:print_frequencies"),
     view=lazy("transom.features.frequency.view:section"),
+    last_report=partial(lazy("transom.features.items.last_report:last_report"), "frequency", "frequencies"),
     audit=lazy("transom.features.frequency.audit:audit"),
     inherits=lambda block: frozenset(("where",)),
     optional_keys={"cells": ("splitter",), "frequencies": ("splitter",)},

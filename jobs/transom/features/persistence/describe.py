@@ -1,5 +1,6 @@
 """Texts for a block of persistence."""
 
+import re
 from datetime import timedelta
 
 from transom.core.durations import format_duration
@@ -57,3 +58,12 @@ def slots_text(count: int, length: timedelta) -> str:
     text = format_duration(length)
     one, _, unit = text.partition(" ")
     return counted(count, unit) if one == "1" else f"{counted(count, 'slot')} of {text}"
+
+
+def evidence(stream: Stream, name: str, line: str, exactness: str) -> str:
+    """Return a line of evidence for a page: an exact count is neither a range nor about a number.
+
+    >>> evidence(None, "", "in 29 to 29 of 60 slots of 1 minute, about 29.0; 676 records", "exact")
+    'in 29 of 60 slots of 1 minute; 676 records'
+    """
+    return re.sub(r"^in (\d+) to \1 of (.+), about [\d.]+;", r"in \1 of \2;", line)

@@ -1,5 +1,7 @@
 """The feature `persistence`, as the rest of transom sees it."""
 
+from functools import partial
+
 from transom.features.items import validate as item_rules
 from transom.features.persistence import built_in_checks, describe, fingerprints, validate
 from transom.features.persistence.spec import Persistence
@@ -30,11 +32,15 @@ FEATURE: Feature[Stream] = Feature(
     finding_meaning=FindingMeaning(
         window=lambda stream, name: stream.blocks(Persistence)[name].window,
         unit=describe.unit,
+        evidence=describe.evidence,
         picture=lazy("transom.features.persistence.view:picture"),
     ),
     subject=lambda stream, name: stream.blocks(Persistence)[name].item,
     render=lazy("transom.features.persistence.render:print_persistent_items"),
     view=lazy("transom.features.persistence.view:section"),
+    last_report=partial(
+        lazy("transom.features.items.last_report:last_report"), "persistence", "persistent_items"
+    ),
     audit=lazy("transom.features.persistence.audit:audit"),
     gauges=lazy("transom.features.persistence.stage:epsilons"),
     inherits=lambda block: frozenset(("where",)),

@@ -41,6 +41,8 @@ def section(selection: Selection, name: str) -> Section:
         f"{label(key_text(block.item, row) or '')} ({bounds_text(row['low'], row['high'])})"
         for row in rows[:FIRST]
     )
+    found = "; Findings has it" if block.finding else ""
+    left = f" An item that has left by the end of these hours is not listed{found}."
     params = block.params
     named = labels({place: key_text(block.item, row) or "" for place, row in enumerate(rows[:ITEMS])})
     cells = [cell for place, text in named.items() for cell in cells_of(block, rows[place], text)]
@@ -49,9 +51,10 @@ def section(selection: Selection, name: str) -> Section:
         f"{counted(total, 'item')} of {', '.join(block.item)} that were in {params.min_certain} or more of "
         f"{slots_text(block.slots, block.slot)}, or close to it (in {params.min_reported} at "
         f"least){watched}, each as last reported{query.drawn(rows[:ITEMS], total)}"
-        f"{f'. The first: {most}' if selection.page == 1 and rows else ''}.{query.limit_note}"
+        f"{f'. The first: {most}' if selection.page == 1 and rows else ''}.{left}"
+        f"{query.limit_note}"
         if total
-        else "No item in enough slots in these hours.",
+        else f"No item in enough slots at the end of these hours.{left}",
         query.data_table(rows, total),
         slots(cells, [*STATES.values()]) if cells else None,
         name,

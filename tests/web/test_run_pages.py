@@ -19,13 +19,21 @@ from transom.views.hour import neighbours
 
 NAME = "manual__2015-05-17T04:00:00+00:00/<b>"
 FILE = "landing/<i>late</i>.log"
+EMPTY, AGAIN, BROKEN = "landing/empty.log", "landing/it's again.log", "landing/broken.log"
+NO_LINES = ((EMPTY, "ingested"), (AGAIN, "duplicate"), (BROKEN, "quarantined"))
+"""Files of hour 4."""
 
 
 @pytest.fixture(scope="module")
 def story(shared: Pages) -> Pages:
     """Return pages of a lake in which a run for hour 4 has read a late file of hour 1."""
     written = [Written("events", "events", "published", True, at(hour), at(hour + 1), 3) for hour in (1, 4)]
-    files = [FileRead(FILE, at(1), at(1), at(2), "ingested", False, 4, 3, 1, True)]
+    files = [
+        FileRead(FILE, at(1), at(1), at(2), "ingested", False, 4, 3, 1, True),
+        *(FileRead(path, at(4), None, None, status, False, 0, 0, 0, False) for path, status in NO_LINES),
+    ]
+    same = f"the same as {EMPTY}"
+    shared.lake.add("files", [{"path": AGAIN, "hour": at(4), "status": "duplicate", "status_reason": same}])
     changed = [
         {"finding_id": f"f{name}", "change": name, "severity": "high", "title": f"<u>{name}"}
         for name in ("new", "withdrawn")
@@ -54,6 +62,20 @@ def test_page_of_an_hour_has_its_history(story: Pages) -> None:
     assert not page.tags & {"b", "i", "u"} - {"i"}
 
 
+def test_file_without_lines_is_empty_before_it_is_a_duplicate(story: Pages) -> None:
+    page = Elements(story.get(f"/hours/{format_hour(at(4))}").text)
+    text = page.sections["history"].text
+    no_lines = "(0 lines, 0 events, 0 rejected)"
+    assert f"read: {EMPTY} {no_lines}: empty" in text
+    assert f"read: {AGAIN} {no_lines}: empty, duplicate: the same as {EMPTY}" in text
+    assert f"read: {BROKEN} {no_lines}: quarantined" in text
+    run = Elements(story.get(f"/runs/{quote(NAME, safe='')}").text)
+    remarks = {row[0]: row[-1] for row in run.sections["files"].rows[1:]}
+    assert remarks == {
+        FILE: "late", EMPTY: "empty", AGAIN: f"empty, duplicate: the same as {EMPTY}", BROKEN: "in time",
+    }  # fmt: skip
+
+
 def test_links_of_an_hour_lead_to_pages_of_this_hour(story: Pages) -> None:
     page = Elements(story.get(f"/hours/{format_hour(at(1))}").text)
     hour = "from=2015-05-17T01%3A00&to=2015-05-17T02%3A00"
@@ -78,7 +100,7 @@ def test_quality_leads_to_the_page_of_a_run_and_this_to_its_changes(story: Pages
     (link,) = {link.partition("?")[0] for link in quality.links if "/runs/" in link and "/dags/" not in link}
     assert link == f"/streams/six/runs/{quote(NAME, safe='')}"
     page = Elements(request(story.app, link).text)
-    assert "1 file read, of which 1 late." in page.text
+    assert "4 files read, of which 1 late." in page.text
     assert "Written beyond the request: 1 hour of ingest." in page.text
     assert page.sections["files"].rows[1] == [FILE, "2015-05-17T01:00", "4", "3", "1", "ingested", "late"]
     assert page.sections["beyond"].rows[1:] == [

@@ -16,6 +16,7 @@ from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.expected_inputs import BLOCK, STAGE, scheduled
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord
 from transom.features.ingest.inventory import BESIDE
+from transom.ledger.run_details import FileRead
 from transom.ledger.run_records import NAME_SQL
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
@@ -42,6 +43,29 @@ def known_files(root: str) -> list[FileRecord]:
     packed = PackedCopy(uri, TableReader(DeltaTable(uri)), (), BESIDE)
     rows = pa.concat_tables([packed.valid.drop_columns(BESIDE.names), packed.uncopied])
     return list(map(FileRecord.of_row, rows.to_pylist()))
+
+
+def content_remarks(selection: Selection, files: Iterable[FileRead]) -> dict[str, str]:
+    """Return by path what is said of the contents of files that a run read: empty, or equal to which one.
+
+    Args:
+        selection: the state of the lake; it has the reason of a file as it is now.
+        files: the files.
+    """
+    # The number of lines of a file that cannot be read is not known.
+    of = {file.path: file for file in files if file.status in ("ingested", "duplicate")}
+    duplicates = ", ".join(literal(path) for path, file in of.items() if file.status == "duplicate")
+    where = f"status = 'duplicate' AND path IN ({duplicates})"
+    rows = selection.ask("files", f"SELECT path, status_reason FROM t WHERE {where}") if duplicates else []
+    reasons = {row["path"]: f": {row['status_reason']}" for row in rows}
+    texts = {
+        path: [
+            *(["empty"] if file.lines == 0 else []),
+            *([f"duplicate{reasons.get(path, '')}"] if file.status == "duplicate" else []),
+        ]
+        for path, file in of.items()
+    }
+    return {path: ", ".join(words) for path, words in texts.items() if words}
 
 
 def remarks(stream: Stream, files: Sequence[FileRecord], ledger: LedgerSnapshot) -> list[str]:

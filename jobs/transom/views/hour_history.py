@@ -1,6 +1,6 @@
 """The history of an hour: the runs that wrote or checked it, their files, and why it was quarantined."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -14,6 +14,7 @@ from transom.ledger.run_details import FileRead
 from transom.ledger.run_records import RunRecord, format_file, name_of
 from transom.ledger.waivers import format_observation
 from transom.storage.tables import instant, literal
+from transom.views.file_remarks import content_remarks
 from transom.views.runs import RunGroup, may_have_written, read_runs
 
 SUFFIX = 12
@@ -93,7 +94,9 @@ def hour_history(selection: Selection, hour: datetime) -> HourHistory:
     unknown = checks.keys() - {(of.stage, of.run_id) for of in records}
     records += _older(selection, unknown)
     unknown -= {(of.stage, of.run_id) for of in records}
-    past = {stage: _StageHistory(hour) for stage in selection.stream.stages}
+    files = (file for of in records for file in of.files or () if file.touches(hour))
+    contents = content_remarks(selection, files)
+    past = {stage: _StageHistory(hour, contents) for stage in selection.stream.stages}
     events = []
     # In order of time, also if the stages of a run end before and after another run.
     records.sort(key=attrgetter("finished_at", "run_id"))
@@ -101,7 +104,9 @@ def hour_history(selection: Selection, hour: datetime) -> HourHistory:
         group = RunGroup(name, tuple(of_run))
         # A stage that the stream no longer has is in the records, too.
         stages = [
-            past.setdefault(one.stage, _StageHistory(hour)).add(one, checks.get((one.stage, one.run_id), []))
+            past.setdefault(one.stage, _StageHistory(hour, contents)).add(
+                one, checks.get((one.stage, one.run_id), [])
+            )
             for one in group.stages
         ]
         events.append(HourEvent(group, name, tuple(stages)))
@@ -154,14 +159,15 @@ class _StageHistory:
 
     Args:
         hour: the hour.
+        contents: the remarks on the contents of files, by path.
 
     Attributes:
         sentences: why the hour was quarantined or written again, and what solved it.
     """
 
-    def __init__(self, hour: datetime) -> None:
+    def __init__(self, hour: datetime, contents: Mapping[str, str]) -> None:
         self.sentences: list[str] = []
-        self._hour = hour
+        self._hour, self._contents = hour, contents
         self._published, self._unpublished = False, False
         self._missing: str | None = None
 
@@ -235,7 +241,8 @@ class _StageHistory:
             remarks = [
                 *(["a new content of this file"] if of.replaced else []),
                 *(["came late"] if of.late else []),
-                *([of.status] if of.status != "ingested" else []),
+                *([self._contents[of.path]] if of.path in self._contents else []),
+                *([of.status] if of.status not in ("ingested", "duplicate") else []),
             ]
             yield ": ".join([format_file(of), *([", ".join(remarks)] if remarks else [])])
 

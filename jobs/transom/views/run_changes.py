@@ -15,6 +15,7 @@ from transom.ledger.dependents import dependents_of
 from transom.ledger.freshness import Freshness
 from transom.ledger.run_details import FileRead, Written
 from transom.ledger.run_records import RunRecord
+from transom.views.file_remarks import content_remarks
 from transom.views.runs import RunGroup
 
 MAX_CAUSES = 20
@@ -46,7 +47,7 @@ class WrittenBeyond:
 
 @dataclass(frozen=True)
 class FileOfRun:
-    """A content of a file that a run read, and whether it was late, in time, new, or replaced since."""
+    """A content of a file that a run read, with remarks: late, in time, new, replaced since, empty, duplicate."""
 
     file: FileRead
     remark: str
@@ -120,7 +121,7 @@ def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> Ru
         freshness: which hours are computed from which ones, by the stream file of now.
     """
     late = {of.path for one in run.stages for of in one.late_files}
-    files = _contents(run, late)
+    files = _contents(selection, run, late)
     causes = _Causes(selection, run, freshness, late)
     beyond = [_beyond(one, of, causes) for one in run.stages for of in one.outside()]
     counts: dict[str, int] = {}
@@ -140,7 +141,7 @@ def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> Ru
     )  # fmt: skip
 
 
-def _contents(run: RunGroup, late: Collection[str]) -> list[FileOfRun]:
+def _contents(selection: Selection, run: RunGroup, late: Collection[str]) -> list[FileOfRun]:
     """Return the contents of files that a run read, those of late and of replaced files first."""
     reads: dict[str, list[FileRead]] = {}
     for one in run.stages:
@@ -156,18 +157,21 @@ def _contents(run: RunGroup, late: Collection[str]) -> list[FileOfRun]:
         last = reads[path][-1]
         return path not in late, not last.replaced, last.hour, path
 
+    ordered = sorted(reads, key=order)
+    remarks = content_remarks(selection, [reads[path][-1] for path in ordered[:MAX_ROWS]])
     return [
-        FileOfRun(of, _remark(of, late, of is not reads[path][-1]))
-        for path in sorted(reads, key=order)
+        FileOfRun(of, _remark(of, late, remarks.get(path), of is not reads[path][-1]))
+        for path in ordered
         for of in reads[path]
     ]
 
 
-def _remark(file: FileRead, late: Collection[str], is_replaced: bool) -> str:
+def _remark(file: FileRead, late: Collection[str], content: str | None, is_replaced: bool) -> str:
+    last = "replaced by a new content" if is_replaced else content
     words = [
         *(["late"] if file.path in late else []),
         *(["new content"] if file.replaced else []),
-        *(["replaced by a new content"] if is_replaced else []),
+        *([last] if last else []),
     ]
     return ", ".join(words) or "in time"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.hostile import HOSTILE
 from tests.support.viewed_lake import ViewedLake, at, between, finding, sections_of, window
 from transom.api import Results
-from transom.charts.section import MAX_ROWS, Section
+from transom.charts.section import MAX_ROWS, RAW_ROWS, Section
 from transom.engine.reader import StaleDataError
 from transom.features.frequency.queries import Answer
 from transom.views import events
@@ -69,7 +69,7 @@ def test_every_event_has_the_file_of_its_line(
     monkeypatch.setattr(events, "AT_ONCE", at_once)
     lake.add("files", [{"source_id": f"s{n}", "path": f"file {n}", "hour": at(n)} for n in range(5)])
     # The first page has no event of the first hour, and no file of the last hour is known.
-    numbers = range(MAX_ROWS + 60)
+    numbers = range(RAW_ROWS + 6)
     lake.add("events", [
         {"hour": hour, "event_time": hour, "client": "a", "source_id": f"s{n % 6}", "source_line": n}
         for n in numbers
@@ -77,9 +77,12 @@ def test_every_event_has_the_file_of_its_line(
     ])  # fmt: skip
     views = [key_of(opened(lake), {"client": "a"}, between(0, 6), page) for page in (1, 2)]
     first, second = (table for view in views if (table := part(view, "events").table))
-    assert first.columns[-2:] == ("source_line", "file")
+    file = part(views[0], "events").download
+    assert file is not None
+    assert first.columns[-2:] == file.columns[-2:] == ("source_line", "file")
+    assert (len(first.rows), first.pages) == (RAW_ROWS, 2)
     expected = {(n, "s5" if n % 6 == 5 else f"file {n % 6}") for n in numbers}
-    for rows in ([*first.rows, *second.rows], [*first.all_rows]):
+    for rows in ([*first.rows, *second.rows], [*file.all_rows]):
         assert len(rows) == len(numbers)
         assert {row[-2:] for row in rows} == expected
 
@@ -136,7 +139,7 @@ def test_latest_events_are_those_of_one_query(
     lake: ViewedLake, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     # Some hours have no event of the key, one has two pages.
-    counts = {0: 150, 2: MAX_ROWS + 30, 5: 3}
+    counts = {0: 15, 2: RAW_ROWS + 3, 5: 3}
     lake.add("events", [
         {"hour": at(hour), "event_time": at(hour + line / 1000), "client": client, "path": "/",
          "source_id": "s", "source_line": line}
@@ -147,7 +150,7 @@ def test_latest_events_are_those_of_one_query(
     monkeypatch.setattr(events, "LATEST_HOURS", at_once)
     for interval in (between(0, 6), between(0, 2), between(3, 5)):
         selection = opened(lake).selection(interval, {"client": "a"})
-        rows, total = events.events(selection).page()
+        rows, total = events.events(selection).page(RAW_ROWS)
         table = events.of_key(selection).table
         assert total == sum(lines for hour, lines in counts.items() if at(hour) in interval)
         if table is None:

@@ -10,6 +10,7 @@ from tests.support.elements import Elements
 from tests.support.viewed_lake import PERSISTENT, SIX, at, finding, window
 from tests.views.test_findings import deliver, message
 from tests.web.conftest import Pages
+from transom.charts.section import RAW_ROWS
 from transom.views.render import OPEN_ROWS
 
 TABLE = re.compile(r"<details( open)?>\s*<summary>Figures: (\d+) rows?")
@@ -159,6 +160,33 @@ def test_only_findings_of_the_past_that_are_not_withdrawn_are_marked(pages: Page
     assert re.findall(r'<span class="badge ended">ended</span>\s*<a href="[^"]*"><bdi>(.*?)</bdi>', page) == [
         "over"
     ]
+
+
+@pytest.mark.parametrize("address", ["/key?key=a", "/hours/2015-05-17T04:00"])
+def test_raw_lines_are_one_line_each_and_a_few_at_a_time(pages: Pages, address: str) -> None:
+    line = {"hour": at(4), "event_time": at(4.5), "client": "a", "source_id": "s", "request": "GET / HTTP/1.1"}
+    events = [line | {"source_line": n, "method": "GET", "ident": None} for n in range(RAW_ROWS + 5)]
+    pages.lake.add("events", events)
+    text = pages.get(address).text
+    page = Elements(text)
+    (part,) = (of for name, of in page.sections.items() if name in ("events", "part-quality-events"))
+    assert '<div class="scroll raw"' in text
+    assert len(part.table) == RAW_ROWS
+    assert part.table[0]["event_time"] == "2015-05-17T04:30:00"
+    assert not {"method", "ident"} & {*part.table[0]}
+    assert "Columns that add nothing are omitted: ident (empty), " in part.text
+    assert "method (in request)" in part.text
+
+
+def test_file_of_raw_lines_has_all_columns_and_rows(pages: Pages) -> None:
+    line = {"hour": at(4), "event_time": at(4.5), "client": "a", "source_id": "s"}
+    pages.lake.add("events", [line | {"source_line": n} for n in range(RAW_ROWS + 5)])
+    page = Elements(pages.get("/key?key=a&page=2").text)
+    assert len(page.sections["part-quality-events"].table) == 5
+    (link,) = (link for link in page.links if "part-quality-events" in link)
+    rows = [*csv.DictReader(io.StringIO(pages.get(link.removeprefix("/streams/six")).text))]
+    assert len(rows) == RAW_ROWS + 5
+    assert {"ident", "method", "file"} <= {*rows[0]}
 
 
 def test_menu_has_the_titles_of_blocks(pages: Pages) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 MAX_ROWS = 200
 """The maximum number of rows of a table on a page."""
+RAW_ROWS = 20
+"""The number of raw lines at a time: each has all fields of an event."""
 MAX_TEXT = 300
 """The maximum number of characters of a text on a page."""
 
@@ -25,6 +27,8 @@ class DataTable:
         first: the number of the first row on this page, from 1.
         download: yields the values of all rows, up to a limit; None if there are no others than `rows`.
         meanings: what columns mean, by the names of those whose meaning is known.
+        per_page: the maximum number of rows on a page.
+        is_raw: whether its rows are raw lines, which a page does not wrap.
     """
 
     columns: tuple[str, ...]
@@ -33,6 +37,8 @@ class DataTable:
     first: int = 1
     download: Callable[[], Iterator[Cells]] | None = field(default=None, compare=False, repr=False)
     meanings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    per_page: int = MAX_ROWS
+    is_raw: bool = False
 
     @classmethod
     def of(
@@ -69,7 +75,7 @@ class DataTable:
     @property
     def pages(self) -> int:
         """The number of pages, 1 or more."""
-        return max(1, -(-self.total // MAX_ROWS))
+        return max(1, -(-self.total // self.per_page))
 
     @property
     def all_rows(self) -> Iterator[Cells]:

@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from transom.charts.section import MAX_ROWS, Cells, DataTable, Section
+from transom.charts.section import RAW_ROWS, Cells, DataTable, Section
 from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
 from transom.engine.selection import Query, Row, Selection
+from transom.findings.text import as_time
 from transom.spec.external_source import EVENTS
 from transom.storage.tables import literal, meanings
 
 CUT = 2_000
 """The maximum number of characters of a text of an event."""
-FIRST = 20
-"""The number of events that the page of an hour shows."""
 LATEST_HOURS = 24
 """The number of last hours to search first for the latest events; the next search has eight times as many."""
 LATEST_FIRST = "event_time DESC, source_id, source_line"
@@ -23,38 +22,37 @@ AT_ONCE = 1_000
 """The number of events whose files are looked up at once."""
 
 
-def of_key(selection: Selection) -> Section:
-    """Return the last events of the selected key."""
+def of_key(selection: Selection, limit: int = RAW_ROWS) -> Section:
+    """Return the last events of the selected key, up to a maximum number on a page."""
     query = events(selection)
-    rows, total = _latest(query)
+    rows, total = _latest(query, limit)
     note = f"{counted(total, 'event')}, the last first. Texts are cut to {CUT:,} characters."
     coverage = selection.coverage(SOURCE_STAGE, EVENTS, [EVENTS])
-    return section(
-        query, "Events of the key", f"{note if total else 'No event in these hours.'} {coverage}", rows, total
-    )
+    note = f"{note if total else 'No event in these hours.'} {coverage}"
+    return section(query, "Events of the key", note, rows, total, limit)
 
 
-def _latest(query: Query) -> tuple[list[Row], int]:
+def _latest(query: Query, limit: int) -> tuple[list[Row], int]:
     """Return the page of the latest events, and the number of all events.
 
     The first page is searched from the last hour backwards: opening the files of a year takes longer than
     reading them.
     """
     if query.selection.page > 1:
-        return query.page()
+        return query.page(limit)
     rows, hours, count = list[Row](), query.hours, LATEST_HOURS
-    while hours and len(rows) < MAX_ROWS:
+    while hours and len(rows) < limit:
         hours, latest = hours[:-count], hours[-count:]
-        rows += replace(query, hours=latest).rows(MAX_ROWS - len(rows))
+        rows += replace(query, hours=latest).rows(limit - len(rows))
         count *= 8
-    return rows, len(rows) if len(rows) < MAX_ROWS else query.count()
+    return rows, len(rows) if len(rows) < limit else query.count()
 
 
 def of_hour(selection: Selection) -> Section:
     """Return the first events of the selected hour."""
     query = events(selection, order=OLDEST_FIRST)
-    rows = query.rows(FIRST)
-    total = len(rows) if len(rows) < FIRST else query.count()
+    rows = query.rows(RAW_ROWS)
+    total = len(rows) if len(rows) < RAW_ROWS else query.count()
     first = f", the first {len(rows)} of them" if len(rows) < total else ""
     note = f"{counted(total, 'event')}{first}." if total else "No event."
     coverage = selection.coverage(SOURCE_STAGE, EVENTS, [EVENTS])
@@ -75,9 +73,11 @@ def events(selection: Selection, where: str = "TRUE", order: str = LATEST_FIRST)
 
 
 def section(
-    query: Query, title: str, note: str, rows: Sequence[Row], total: int, is_short: bool = False
+    query: Query, title: str, note: str, rows: Sequence[Row], total: int, limit: int = RAW_ROWS
 ) -> Section:
-    """Return the section of some events.
+    """Return the section of some events, without columns that add nothing in the rows of this page.
+
+    The section lists these columns, and a download has them.
 
     Args:
         query: the events.
@@ -85,26 +85,29 @@ def section(
         note: what they are.
         rows: those of this page.
         total: the number of all of them.
-        is_short: whether columns that add nothing in these rows are omitted; the section lists them.
+        limit: the maximum number of rows of a page.
     """
     columns = [*(name for name in query.columns if name != "source_id"), "file"]
-    omitted = _omitted(query.columns, rows) if is_short else {}
-    columns = [name for name in columns if name not in omitted]
+    omitted = _omitted(query.columns, rows)
+    shown = [name for name in columns if name not in omitted]
     texts = ", ".join(f"{name} ({why})" for name, why in omitted.items())
 
-    def cells(events: Iterable[Row]) -> Iterator[Cells]:
-        return (tuple(row[name] for name in columns) for row in _with_files(query.selection, events))
+    def cells(events: Iterable[Row], names: Sequence[str]) -> Iterator[Cells]:
+        return (tuple(_cell(row, name) for name in names) for row in _with_files(query.selection, events))
 
-    table = DataTable.of(
-        columns,
-        cells(rows),
-        total,
-        1 + (query.selection.page - 1) * MAX_ROWS,
-        download=lambda: cells(query.stream()),
-        meanings=meanings(EVENTS),
-    )
+    file = DataTable(tuple(columns), (), total, download=lambda: cells(query.stream(), columns))
+    first = 1 + (query.selection.page - 1) * limit
+    table = DataTable.of(shown, cells(rows, shown), total, first, meanings=meanings(EVENTS))
+    table = replace(table, per_page=limit, is_raw=True)
     without = f"Columns that add nothing are omitted: {texts}." if omitted else ""
-    return Section(title, note, table if total else None, None, EVENTS, guarantee=without)
+    if not total:
+        return Section(title, note, None, None, EVENTS)
+    return Section(title, note, table, None, EVENTS, guarantee=without, file=file)
+
+
+def _cell(row: Row, name: str) -> object:
+    # Without its seconds, a full minute looks like another kind of time.
+    return as_time(row[name]) if name == "event_time" else row[name]
 
 
 def _omitted(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, str]:

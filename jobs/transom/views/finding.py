@@ -177,7 +177,7 @@ def _raw(opened: OpenStream, finding: Finding, key: Mapping[str, str], is_withdr
     rows = query.rows(RAW_LINES)
     total = query.count() if len(rows) == RAW_LINES and not records else len(rows)
     note = f"{len(rows)} of {total:,} {of}." if total > len(rows) else f"{counted(total, 'line')}: {of}."
-    return events.section(query, RAW, note if rows else f"No {of} is published.", rows, total, is_short=True)
+    return events.section(query, RAW, note if rows else f"No {of} is published.", rows, total)
 
 
 def _failing_rows(selection: Selection, finding: Finding, is_withdrawn: bool) -> Section:

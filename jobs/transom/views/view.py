@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
-from transom.charts.section import Section
+from transom.charts.section import MAX_ROWS, Section
 from transom.core.intervals import Interval, format_hour
 from transom.core.partitions import SOURCE_STAGE
 from transom.engine.selection import Selection
@@ -136,7 +136,7 @@ def _view(opened: OpenStream, selection: Selection) -> View:
     )
     results = sections(selection)
     if key:
-        results.append(events.of_key(selection))
+        results.append(events.of_key(selection, MAX_ROWS))
     grid = hours(stream, selection.snapshot, freshness, interval)
     text = FindingText(stream, selection.snapshot)
     return View(stream, interval, key, findings, more, grid, results, quality.sections(selection), text)

@@ -144,7 +144,8 @@ def _section(
         table,
         panels([*points, *lines], [*series]) if points else None,
         name,
-        guarantee="A point is a window, at its end; a line is broken where windows are missing. "
+        guarantee="A point is a window, at its end; a line is broken where windows have no events or are "
+        "not published. "
         f"{exactness(block)} A row that is not complete lacks files."
         if table.total
         else "",
@@ -212,7 +213,7 @@ def _lines(block: Aggregation, rows: Sequence[Row], levels: Mapping[int, str]) -
             {
                 "start": millis(row["window_start"]), "end": millis(row["window_end"] - block.unit),
                 "first": row[f"intercept_{m}"], "last": row[f"intercept_{m}"] + steps * row[f"slope_{m}"],
-                "series": levels[number], "panel": f"{m}: lines of each {format_duration(block.unit)}",
+                "series": levels[number], "panel": f"{m}: lines fitted to each {format_duration(block.unit)}",
             }
             for m in fitted(block)
             for row in apart[:POINTS]

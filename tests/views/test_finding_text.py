@@ -92,7 +92,8 @@ def test_finding_that_does_not_continue_has_ended(text: FindingText, found: Find
         (item(3, 5, block="gone"), "2015-05-17T03:00 to 2015-05-17T05:00"),
         (
             item(3, 5, exactness="guaranteed"),
-            "windows of 4 hours that end from 2015-05-17T03:00 to 2015-05-17T05:00; no longer so in the last one",
+            "windows of 4 hours that end from 2015-05-17T03:00 to 2015-05-17T05:00; no longer so in the last "
+            "one",
         ),
         (finding(1, "x", start_time=None, end_time=None), ""),
     ],
@@ -151,7 +152,10 @@ def test_exactness_has_a_unit_and_a_meaning(
 @pytest.mark.parametrize(
     ("found", "line", "words"),
     [
-        (item(3, 5), "in 3 to 3 of 4 slots of 1 hour, about 3.0; 9 records", "in 3 of 4 slots of 1 hour; 9 records"),
+        (
+            item(3, 5), "in 3 to 3 of 4 slots of 1 hour, about 3.0; 9 records",
+            "in 3 of 4 slots of 1 hour; 9 records",
+        ),
         (item(3, 5, exactness="2..3"), "in 2 to 3 of 4 slots of 1 hour, about 2.5; 9 records", None),
         (item(3, 5, "frequency", "often"), "about 235 of 2578 records, 9.1 %", "235 of 2578 records, 9.1 %"),
         (item(3, 5, "frequency", "often", exactness="9..235"), "about 235 of 2578 records, 9.1 %", None),

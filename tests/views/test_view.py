@@ -68,7 +68,9 @@ def test_chart_of_a_key_has_every_level_and_its_lines(lake: ViewedLake) -> None:
         (millis(row["window_end"]), row["n"], ("1 hour every 1 hour", "2 hours every 1 hour")[row["level"]])
         for row in rows
     }
+    assert "a line is broken where windows have no events or are not published" in part.guarantee
     lines = [row for row in values(part) if "first" in row]
+    assert {row["panel"] for row in lines} == {"n: lines fitted to each 1 hour"}
     # Windows of two hours that do not overlap, from the last one.
     assert [(row["start"], row["end"], row["first"], row["last"]) for row in lines] == [
         (millis(at(2)), millis(at(3)), 3.0, 5.0),

@@ -164,8 +164,11 @@ def test_only_findings_of_the_past_that_are_not_withdrawn_are_marked(pages: Page
 
 @pytest.mark.parametrize("address", ["/key?key=a", "/hours/2015-05-17T04:00"])
 def test_raw_lines_are_one_line_each_and_a_few_at_a_time(pages: Pages, address: str) -> None:
-    line = {"hour": at(4), "event_time": at(4.5), "client": "a", "source_id": "s", "request": "GET / HTTP/1.1"}
-    events = [line | {"source_line": n, "method": "GET", "ident": None} for n in range(RAW_ROWS + 5)]
+    line = {"hour": at(4), "event_time": at(4.5), "client": "a", "source_id": "s"}
+    events = [
+        line | {"source_line": n, "request": "GET / HTTP/1.1", "method": "GET", "ident": None}
+        for n in range(RAW_ROWS + 5)
+    ]
     pages.lake.add("events", events)
     text = pages.get(address).text
     page = Elements(text)

@@ -130,7 +130,7 @@ def test_item_that_has_left_has_ended_with_its_last_count(
     pages: Pages, stage: str, block: str, table: str, column: str, last: str
 ) -> None:
     of = {"stage": stage, "block": block, "kind": "item", "item": "a", "exactness": "guaranteed"}
-    pages.lake.find(finding(4, "a is here", finding_id="x", start_time=at(3), end_time=at(5), **of))
+    pages.lake.find(finding(2, "a is here", finding_id="x", start_time=at(3), end_time=at(5), **of))
     reports = [
         (2, "a", at(3), 1),
         (3, "a", at(3), 2),

@@ -133,11 +133,12 @@ def subject_of(stream: Stream, finding: Finding) -> dict[str, str]:
 
 def _before(opened: OpenStream, finding: Finding, key: Mapping[str, str]) -> str | None:
     """Return, as text, the last count of an item that has left."""
-    text, start = FindingText(opened.stream, opened.snapshot()), finding.start_time
+    text, start, end = FindingText(opened.stream, opened.snapshot()), finding.start_time, finding.end_time
     feature = text.feature(finding) if text.has_left(finding) else None
-    if start is None or feature is None or feature.last_report is None:
+    if start is None or end is None or feature is None or feature.last_report is None:
         return None
-    interval = Interval(hour_of(start) - HOUR, finding.hour + HOUR)
+    # A report is of the hour with which its window ends; `finding.hour` is that of the first one.
+    interval = Interval(hour_of(start) - HOUR, hour_of(end) + HOUR)
     row = feature.last_report(opened.selection(interval, key), finding.block, start)
     if row is None:
         return None

@@ -32,6 +32,13 @@ def story(shared: Pages) -> Pages:
         FileRead(FILE, at(1), at(1), at(2), "ingested", False, 4, 3, 1, True),
         *(FileRead(path, at(4), None, None, status, False, 0, 0, 0, False) for path, status in NO_LINES),
     ]
+    before = FileRead(EMPTY, at(4), at(4), at(5), "ingested", False, 4, 4, 0, False)
+    shared.lake.ledger.record_run(
+        Run(
+            f"first ingest 1 {'c' * 12}", "manual", "ingest", at(4), at(5), 1, None, 4, 6, {"total": 2.0}, 1,
+            __version__, datetime(2015, 5, 19, tzinfo=UTC), written=written[1:], files=[before],
+        )
+    )  # fmt: skip
     same = f"the same as {EMPTY}"
     shared.lake.add("files", [{"path": AGAIN, "hour": at(4), "status": "duplicate", "status_reason": same}])
     changed = [
@@ -67,6 +74,9 @@ def test_file_without_lines_is_empty_before_it_is_a_duplicate(story: Pages) -> N
     text = page.sections["history"].text
     no_lines = "(0 lines, 0 events, 0 rejected)"
     assert f"read: {EMPTY} {no_lines}: empty" in text
+    # Before, the same file had lines.
+    assert f"read: {EMPTY} (4 lines, 4 events, 0 rejected)" in text
+    assert f"read: {EMPTY} (4 lines, 4 events, 0 rejected):" not in text
     assert f"read: {AGAIN} {no_lines}: empty, duplicate: the same as {EMPTY}" in text
     assert f"read: {BROKEN} {no_lines}: quarantined" in text
     run = Elements(story.get(f"/runs/{quote(NAME, safe='')}").text)

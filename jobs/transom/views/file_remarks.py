@@ -45,27 +45,27 @@ def known_files(root: str) -> list[FileRecord]:
     return list(map(FileRecord.of_row, rows.to_pylist()))
 
 
-def content_remarks(selection: Selection, files: Iterable[FileRead]) -> dict[str, str]:
-    """Return by path what is said of the contents of files that a run read: empty, or equal to which one.
+def content_remarks(selection: Selection, files: Iterable[FileRead]) -> dict[FileRead, str]:
+    """Return a remark on the content of files that runs read: that it is empty, or equal to which one.
 
     Args:
         selection: the state of the lake; it has the reason of a file as it is now.
         files: the files.
     """
     # The number of lines of a file that cannot be read is not known.
-    of = {file.path: file for file in files if file.status in ("ingested", "duplicate")}
-    duplicates = ", ".join(literal(path) for path, file in of.items() if file.status == "duplicate")
+    of = {file for file in files if file.status in ("ingested", "duplicate")}
+    duplicates = ", ".join(sorted({literal(file.path) for file in of if file.status == "duplicate"}))
     where = f"status = 'duplicate' AND path IN ({duplicates})"
     rows = selection.ask("files", f"SELECT path, status_reason FROM t WHERE {where}") if duplicates else []
     reasons = {row["path"]: f": {row['status_reason']}" for row in rows}
     texts = {
-        path: [
+        file: [
             *(["empty"] if file.lines == 0 else []),
-            *([f"duplicate{reasons.get(path, '')}"] if file.status == "duplicate" else []),
+            *([f"duplicate{reasons.get(file.path, '')}"] if file.status == "duplicate" else []),
         ]
-        for path, file in of.items()
+        for file in of
     }
-    return {path: ", ".join(words) for path, words in texts.items() if words}
+    return {file: ", ".join(words) for file, words in texts.items() if words}
 
 
 def remarks(stream: Stream, files: Sequence[FileRecord], ledger: LedgerSnapshot) -> list[str]:

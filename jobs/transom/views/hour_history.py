@@ -159,13 +159,13 @@ class _StageHistory:
 
     Args:
         hour: the hour.
-        contents: the remarks on the contents of files, by path.
+        contents: the remarks on the contents of files.
 
     Attributes:
         sentences: why the hour was quarantined or written again, and what solved it.
     """
 
-    def __init__(self, hour: datetime, contents: Mapping[str, str]) -> None:
+    def __init__(self, hour: datetime, contents: Mapping[FileRead, str]) -> None:
         self.sentences: list[str] = []
         self._hour, self._contents = hour, contents
         self._published, self._unpublished = False, False
@@ -241,7 +241,7 @@ class _StageHistory:
             remarks = [
                 *(["a new content of this file"] if of.replaced else []),
                 *(["came late"] if of.late else []),
-                *([self._contents[of.path]] if of.path in self._contents else []),
+                *([self._contents[of]] if of in self._contents else []),
                 *([of.status] if of.status not in ("ingested", "duplicate") else []),
             ]
             yield ": ".join([format_file(of), *([", ".join(remarks)] if remarks else [])])

@@ -47,7 +47,7 @@ class WrittenBeyond:
 
 @dataclass(frozen=True)
 class FileOfRun:
-    """A content of a file that a run read, with remarks: late, in time, new, replaced since, empty, duplicate."""
+    """A content of a file that a run read, with remarks: late, new, replaced since, empty, or a duplicate."""
 
     file: FileRead
     remark: str
@@ -157,21 +157,17 @@ def _contents(selection: Selection, run: RunGroup, late: Collection[str]) -> lis
         last = reads[path][-1]
         return path not in late, not last.replaced, last.hour, path
 
-    ordered = sorted(reads, key=order)
-    remarks = content_remarks(selection, [reads[path][-1] for path in ordered[:MAX_ROWS]])
-    return [
-        FileOfRun(of, _remark(of, late, remarks.get(path), of is not reads[path][-1]))
-        for path in ordered
-        for of in reads[path]
-    ]
+    ordered = [of for path in sorted(reads, key=order) for of in reads[path]]
+    remarks = content_remarks(selection, ordered[:MAX_ROWS])
+    return [FileOfRun(of, _remark(of, late, of is not reads[of.path][-1], remarks.get(of))) for of in ordered]
 
 
-def _remark(file: FileRead, late: Collection[str], content: str | None, is_replaced: bool) -> str:
-    last = "replaced by a new content" if is_replaced else content
+def _remark(file: FileRead, late: Collection[str], is_replaced: bool, content: str | None) -> str:
     words = [
         *(["late"] if file.path in late else []),
         *(["new content"] if file.replaced else []),
-        *([last] if last else []),
+        *(["replaced by a new content"] if is_replaced else []),
+        *([content] if content else []),
     ]
     return ", ".join(words) or "in time"
 

@@ -235,7 +235,7 @@ def test_run_that_reads_two_contents_of_a_file_has_both(lake: ViewedLake) -> Non
     assert [(of.file.path, of.file.status, of.file.lines, of.remark) for of in changes.files] == [
         (FILE.format(2), "quarantined", 40, "replaced by a new content"),
         (FILE.format(2), "ingested", 9, "new content"),
-        (FILE.format(1), "duplicate", 9, "in time"),
+        (FILE.format(1), "duplicate", 9, "duplicate"),
     ]
     assert changes.summary[0] == "3 contents of 2 files read, of which 0 late."
 

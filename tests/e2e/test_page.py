@@ -5,7 +5,7 @@ With TRANSOM_SCREENSHOTS, a folder, the test writes the pictures of the document
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from sample_logs import land
 from tests.support.browser import chromium, needs_browser
 from transom.core.intervals import format_hour
 from transom.findings.store import findings
+from transom.ledger.ledger import Ledger
 from transom.storage.tables import read_rows
 from transom.stream import load
 
@@ -191,15 +192,27 @@ def test_hours_are_run_by_the_form_and_seen(visitor: Visitor, folder: Path) -> N
     visitor.page.wait_for_url("**/dags/web")
 
 
+def withdrawn(folder: Path, current: Collection[str]) -> dict[str, str]:
+    """Return the severities of the findings that runs have withdrawn, by id, without those of `current`."""
+    changes = [
+        of for run in Ledger(str(folder / "lake/web")).runs(details=True) for of in run["findings"] or ()
+    ]
+    ids = {of["finding_id"]: of["severity"] for of in changes if of["change"] == "withdrawn"}
+    return {name: severity for name, severity in ids.items() if name not in current}
+
+
 def test_pages_show_what_the_tables_have(visitor: Visitor, folder: Path) -> None:
     found = findings(str(folder / "lake/web"))
-    assert f"{len(found)} finding" in visitor.open("/streams/web")
+    gone = withdrawn(folder, {finding.finding_id for finding in found})
+    assert f"{len(found) + len(gone)} finding" in visitor.open("/streams/web")
+    assert f"{len(gone)} finding" in visitor.open("/streams/web?state=withdrawn")
+    visitor.open("/streams/web")
     links = set(visitor.page.locator("main a").evaluate_all("all => all.map(a => a.pathname)"))
     for finding in found[:50]:
         # Some are in closed lists of the same item.
         assert any(link.endswith(f"/findings/{finding.finding_id}") for link in links), finding.title
     for severity in ("high", "medium", "low"):
-        count = sum(finding.severity == severity for finding in found)
+        count = sum(of == severity for of in [*(finding.severity for finding in found), *gone.values()])
         assert visitor.open(f"/streams/web?severity={severity}").count(f"{count} finding") >= 1
     for block in BLOCKS:
         text = visitor.open(f"/streams/web/results/{block}")

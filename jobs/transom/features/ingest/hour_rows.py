@@ -143,7 +143,7 @@ class HourRows:
             }
             for hour, rows in by_hour.items()
         ]
-        of_files = aggregates_of(self.tables.files, files)
+        of_files = measure_on_driver(self.tables.files, files)
         others = partial(hashed_rows, [self.tables.rejected], frames) if self._rejects else None
         return RunRows(read, [*events, *of_files], others)
 
@@ -182,7 +182,7 @@ class HourRows:
         return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
 
 
-def aggregates_of(table: Table, rows: pa.Table) -> list[dict[str, Any]]:
+def measure_on_driver(table: Table, rows: pa.Table) -> list[dict[str, Any]]:
     """Return the aggregates of rows on the driver, by hour, as `aggregate_rows` returns them."""
     measures = RowMeasures(table.digest_columns(), len(table.columns), {})
     sums = TaskSums(measures)

@@ -132,9 +132,9 @@ def run_stages(
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
     # A stage changes the settings of its session. The session that was used last is used next, so that a
     # second one is created only for two stages at once.
-    free: list[tuple[AnySession, Ledger]] = [(spark, Ledger(root))]
+    free = [(spark, Ledger(root))]
     if 1 < AT_ONCE < len(stages) and (second := second_session(spark)) is not None:
-        free.insert(0, (second, Ledger(root)))
+        free.insert(0, (second, Ledger(root, other=free[0][1])))
     sessions = [own for own, _ in free]
     marks = _DamageMarks(root)
     done: dict[str, _Attempt] = {}

@@ -26,7 +26,8 @@ from transom.engine.damage_marks import publish_marks, set_aside
 from transom.engine.verification import TableLayout, kind_of, table_fault
 from transom.findings.store import NAME as FINDINGS
 from transom.ledger.damage import LEDGER, Damage, Kind
-from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
+from transom.ledger.ledger import Ledger
+from transom.ledger.partition_states import TOKENS_FROM, tokens_from
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.fencing import last_token

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from transom.core.intervals import HOUR, format_hour
 from transom.core.partitions import (
@@ -27,16 +27,12 @@ from transom.core.partitions import (
     PartitionState,
 )
 from transom.core.reasons import write
-from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
+from transom.ledger.partition_states import NAME as STATES
+from transom.ledger.partition_states import PartitionStates, States
 from transom.ledger.run_details import DETAILS, FileRead, Written, as_rows
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.fencing import Claim, RunSuperseded
 from transom.storage.tables import Table, TableFolder, in_hours_sql, literal, query, read_rows, retry
-
-TOKENS_FROM = "transom.tokens_from"
-"""A property of `ledger`: a token is this number plus the table's version. Repair sets it above all tokens in
-use."""
-States = Mapping[PartitionKey, PartitionState | None]
 
 
 @dataclass(frozen=True)
@@ -83,15 +79,16 @@ class Ledger(TableFolder):
     Args:
         root: the folder.
         create: whether to create tables that do not exist. False for readers, which change nothing.
+        other: another ledger of the stream, for another thread: both share the states of the partitions.
     """
 
-    def __init__(self, root: str, create: bool = True) -> None:
+    def __init__(self, root: str, create: bool = True, other: "Ledger | None" = None) -> None:
         super().__init__(root)
         self._created: set[str] = set()
-        self._snapshots: dict[tuple[str, ...] | None, tuple[DeltaTable, int, LedgerSnapshot]] = {}
-        self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
+        self.tables = {name: Table.load(name) for name in (STATES, "checks", "runs")}
+        self._states: PartitionStates = PartitionStates(root, create) if other is None else other._states
         if create:
-            self.create(*self.tables.values())
+            self.create(self.tables["checks"], self.tables["runs"])
 
     def create(self, *tables: Table) -> None:
         """Create tables that do not exist, and add missing columns, once for each table."""
@@ -100,19 +97,7 @@ class Ledger(TableFolder):
 
     def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
         """Return the states of all partitions of some stages. Default: all stages."""
-        return self._snapshot(self.open("ledger"), stages)
-
-    def _snapshot(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
-        # Reading years of hours takes a second, and a run needs several snapshots.
-        key = None if stages is None else tuple(sorted(stages))
-        known, version, snapshot = self._snapshots.get(key, (None, -1, LedgerSnapshot({})))
-        # A recreated ledger is another object.
-        if known is not table or version != table.version():
-            where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
-            rows = query(table, f"SELECT * FROM t WHERE {where}")
-            snapshot = LedgerSnapshot({}, stored=StoredPartitions(rows))
-            self._snapshots[key] = table, table.version(), snapshot
-        return snapshot
+        return self._states.snapshot(stages)
 
     def claim(
         self,
@@ -138,7 +123,7 @@ class Ledger(TableFolder):
             holds: returns whether all other assumptions of the run are true in a later ledger.
 
         Returns:
-            The claim, for the run's writes. Its token is the version of the commit plus `tokens_from`.
+            The claim, for the run's writes.
 
         Raises:
             RunSuperseded: a state differs from `seen`, or an assumption is no longer true.
@@ -186,26 +171,7 @@ class Ledger(TableFolder):
         self._commit(stage, published, run_id)
 
     def _commit(self, stage: str, changes: Callable[[LedgerSnapshot], States], run_id: str) -> int:
-        # delta-rs must not retry: the assumptions must be checked again.
-        properties = CommitProperties(custom_metadata={"run_id": run_id}, max_commit_retries=0)
-        on = f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` and t.hour = s.hour"
-
-        def commit() -> int:
-            table = self.open("ledger")
-            version, states = table.version(), changes(self._snapshot(table, [stage]))
-            rows = [state_row(*item) for item in states.items()]
-            source = pa.Table.from_pylist(rows, schema=self.tables["ledger"].arrow_schema())
-            merge = table.merge(source, on, source_alias="s", target_alias="t", commit_properties=properties)
-            merge = merge.when_matched_delete(f"s.status = '{DELETED}'")
-            merge.when_matched_update_all().when_not_matched_insert_all().execute()
-            for key, (of, known, snapshot) in self._snapshots.items():
-                if of is table and known == version == table.version() - 1:
-                    # The commit changes only this stage.
-                    new = snapshot.updated(states) if key is None or stage in key else snapshot
-                    self._snapshots[key] = table, table.version(), new
-            return table.version() + tokens_from(table)
-
-        return retry(commit)
+        return self._states.commit(stage, changes, run_id)
 
     def record_checks(self, stage: str, results: Sequence[CheckResult], run_id: str) -> None:
         """Append the check results of a run. Readers see only those of the run that wrote a partition."""
@@ -254,13 +220,13 @@ class Ledger(TableFolder):
         The times are those of the log, not of a clock. A run that is not in the log counts as idle since the
         log's first entry.
         """
-        commits = self.open("ledger").history()
+        commits = self.open(STATES).history()
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
         return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
 
     def changed_at(self) -> datetime | None:
         """Return the time of the latest commit, by the log; None if the log no longer has it."""
-        commits = self.open("ledger").history(1)
+        commits = self.open(STATES).history(1)
         return datetime.fromtimestamp(commits[0]["timestamp"] / 1000, UTC) if commits else None
 
     def runs(self, where: str = "TRUE", details: bool = False) -> list[dict[str, Any]]:
@@ -288,11 +254,6 @@ class Ledger(TableFolder):
     def triggers(self) -> set[str]:
         """Return what triggered the finished runs."""
         return set(query(self.open("runs"), "SELECT DISTINCT trigger FROM t")["trigger"].to_pylist())
-
-
-def tokens_from(table: DeltaTable) -> int:
-    """Return the difference between the token of a claim and the version of `ledger`."""
-    return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
 
 
 def _claimed(

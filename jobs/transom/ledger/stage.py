@@ -138,13 +138,13 @@ class BlockTask:
 
     Attributes:
         block: the name of the block.
-        frame: the input.
+        frame: the input; on the driver, an Arrow table, if it is small and needs no Spark.
         compute: computes the block's columns from the input; None if the frame already has the rows.
         compute_counting: used instead of `compute`, if given.
     """
 
     block: str
-    frame: "DataFrame"
+    frame: "DataFrame | pa.Table"
     compute: PartitionFunction | None = None
     compute_counting: CountingPartitionFunction | None = None
 

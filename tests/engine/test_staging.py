@@ -1,7 +1,7 @@
 """Which of the files that tasks have written a run publishes, and what remains of the others."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from transom.core.partitions import PartitionKey
 from transom.engine import staging as spool
@@ -131,8 +131,8 @@ def test_repeated_attempt_of_a_task_counts_once(
     task = BlockTask("a", store.spark.range(0, 2, 1, 2), fails_once)
     with pytest.MonkeyPatch.context() as patch:
         # A local session does not repeat tasks, so the job is run twice.
-        run = StagedOutput._run
-        patch.setattr(StagedOutput, "_run", lambda self, reports: _twice(partial(run, self), reports))
+        run = StagedOutput._run_in_spark
+        patch.setattr(StagedOutput, "_run_in_spark", lambda self, tasks: _twice(partial(run, self), tasks))
         rows = StagedOutput(store, STEP, [task], 2)
     assert len(list(tmp_path.rglob("*.parquet"))) > len(rows.data_files["a"]) == 3
     assert sum(file.rows for file in rows.data_files["a"]) == 3
@@ -142,10 +142,10 @@ def test_repeated_attempt_of_a_task_counts_once(
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def _twice(run: Callable[[DataFrame], None], reports: DataFrame) -> None:
+def _twice(run: Callable[[Sequence[BlockTask]], list[str]], tasks: Sequence[BlockTask]) -> list[str]:
     with pytest.raises(Exception, match="executor lost"):
-        run(reports)
-    run(reports)
+        run(tasks)
+    return run(tasks)
 
 
 def test_task_without_rows_reports_its_counters(build_spool: Callable[..., StagedOutput]) -> None:

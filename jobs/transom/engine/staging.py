@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -133,8 +134,7 @@ class StagedOutput:
         self._by_hour = hours <= MOST_HOURS
         self._measures = {task.block: self._measures_of(task.block) for task in tasks}
         try:
-            if tasks:
-                self._run(reduce(DataFrame.unionAll, map(self._written, tasks)))
+            self._collect(chain(*map(self._run_here, tasks), self._run_in_spark(tasks)))
         except BaseException:
             self.discard()
             raise
@@ -146,18 +146,34 @@ class StagedOutput:
         self.unmeasured |= {name: sql for name, sql in self.step.metrics.items() if name not in metrics}
         return RowMeasures(columns, len(schema), metrics)
 
-    def _written(self, task: BlockTask) -> DataFrame:
-        """Return the reports of a task, which writes the rows."""
+    def _writer(self, task: BlockTask) -> "TaskWriter":
         uri, measures = self.store.uri(self.table.name), self._measures[task.block]
         own = {"block", *measures.hashed}
         schema = pa.schema([field for field in self.table.arrow_schema() if field.name in own])
-        writer = TaskWriter(task, schema, uri, self._folder, self._by_hour, measures)
-        return task.frame.mapInArrow(writer, "report string")
+        return TaskWriter(task, schema, uri, self._folder, self._by_hour, measures)
 
-    def _run(self, reports: DataFrame) -> None:
-        """Run the tasks, and collect what they report."""
+    def _run_here(self, task: BlockTask) -> Iterator[str]:
+        """Run a task whose input is on the driver; yield its reports."""
+        if isinstance(task.frame, pa.Table):
+            for batch in self._writer(task)(task.frame.to_batches(max_chunksize=LEAST_ROWS)):
+                yield from batch["report"].to_pylist()
+
+    def _run_in_spark(self, tasks: Iterable[BlockTask]) -> list[str]:
+        """Run the other tasks, as one job; return their reports."""
+        frames = [
+            task.frame.mapInArrow(self._writer(task), "report string")
+            for task in tasks
+            if not isinstance(task.frame, pa.Table)
+        ]
+        if not frames:
+            return []
+        reports: list[str] = reduce(DataFrame.unionAll, frames).toArrow()["report"].to_pylist()
+        return reports
+
+    def _collect(self, reports: Iterable[str]) -> None:
+        """Add up what tasks report."""
         sums: dict[tuple[str, int], dict[str, list[Sums]]] = {}
-        for report in reports.toArrow()["report"].to_pylist():
+        for report in reports:
             block, files, counted, measured = json.loads(report)
             for path, hour, *sizes in files:
                 file = DataFile(path, None if hour is None else moment_of(hour), *sizes)

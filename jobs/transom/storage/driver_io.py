@@ -28,6 +28,8 @@ MAX_DRIVER_BYTES = 8 * 2**20
 folder."""
 FIXED = 16
 """An upper estimate of the bytes of a value that is not text."""
+SELECTED = 4
+"""How many times `MAX_DRIVER_BYTES` a selection may have: tasks take it as it is, one block at a time."""
 SIZE = "__bytes"
 """The column with the approximate bytes of a row."""
 
@@ -104,14 +106,28 @@ class TableReader:
         """Return the rows of some hours."""
         return self._in_own_types(query(self.table, f"SELECT * FROM t WHERE {in_hours_sql(hours)}"))
 
-    def rows_within(self, hours: Collection[datetime], most: int) -> tuple[pa.Table, int] | None:
+    def rows_within(
+        self,
+        hours: Collection[datetime],
+        most: int,
+        columns: Collection[str] | None = None,
+        where: str = "TRUE",
+    ) -> tuple[pa.Table, int] | None:
         """Return the rows of some hours, with their approximate bytes in memory; None if these exceed `most`.
 
         Files are smaller than rows, as they store a repeated text once. So rows are counted as they are read.
+
+        Args:
+            hours: the hours.
+            most: the maximum number of bytes.
+            columns: the columns to read. Default: all.
+            where: a further condition, as SQL.
         """
-        fields = self.table.schema().fields
+        fields = [of for of in self.table.schema().fields if columns is None or of.name in columns]
         size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
-        rows = stream(self.table, f"SELECT *, {size} AS {SIZE} FROM t WHERE {in_hours_sql(hours)}")
+        names = ", ".join(f'"{field.name}"' for field in fields)
+        condition = f"{in_hours_sql(hours)} AND ({where})"
+        rows = stream(self.table, f"SELECT {names}, {size} AS {SIZE} FROM t WHERE {condition}")
         batches, total = [], 0
         for batch in rows:
             total += pc.sum(batch[SIZE]).as_py() or 0
@@ -122,22 +138,29 @@ class TableReader:
 
     def _in_own_types(self, rows: pa.Table) -> pa.Table:
         # DataFusion returns text as string views.
-        return rows.cast(pa.schema(self.table.schema().to_arrow()))
+        schema = pa.schema(self.table.schema().to_arrow())
+        return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
 
 
-def read_if_small(parts: Iterable[tuple[TableReader, Collection[datetime]]]) -> pa.Table | None:
+def read_if_small(
+    parts: Iterable[tuple[TableReader, Collection[datetime]]],
+    columns: Collection[str] | None = None,
+    where: str = "TRUE",
+) -> pa.Table | None:
     """Return the rows of some hours of a table; None if there are no hours or perhaps too many rows.
 
     Args:
         parts: a reader at a version, with the hours to read at this version.
+        columns: the columns of a selection, which may be larger. Default: all.
+        where: as of `TableReader.rows_within`.
     """
     parts = [(reader, hours) for reader, hours in parts if hours]
     # First by the sizes of the files, which the log has.
     if not parts or sum(reader.size(hours) for reader, hours in parts) > MAX_DRIVER_BYTES:
         return None
-    tables, most = [], MAX_DRIVER_BYTES
+    tables, most = [], MAX_DRIVER_BYTES * (1 if columns is None else SELECTED)
     for reader, hours in parts:
-        if (result := reader.rows_within(hours, most)) is None:
+        if (result := reader.rows_within(hours, most, columns, where)) is None:
             return None
         tables.append(result[0])
         most -= result[1]

@@ -321,15 +321,32 @@ class PinnedTables:
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
         """Return the rows of some hours of a table, at the pinned version."""
+        by_version = self._by_version(table, set(hours))
+        rows = small.read_if_small((self._at(table, version), part) for version, part in by_version)
+        if rows is not None:
+            return frame_of(self.store.spark, rows)
+        frames = [self._frame(table, version, part) for version, part in by_version]
+        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+    def select_small(
+        self, table: str, hours: Collection[datetime], columns: Collection[str], where: str
+    ) -> pa.Table | None:
+        """Return some columns of the rows that meet a condition, on the driver.
+
+        None if these are perhaps too many rows. `where` is as of `TableReader.rows_within`.
+        """
+        if not hours:
+            return self._schemas[table].empty_table().select(sorted(columns))
+        parts = ((self._at(table, version), part) for version, part in self._by_version(table, set(hours)))
+        return small.read_if_small(parts, columns, where)
+
+    def _by_version(self, table: str, hours: Collection[datetime]) -> list[tuple[int, set[datetime]]]:
+        """Return the versions that have the rows of some hours, and the hours of each."""
         by_version: dict[int, set[datetime]] = {self.versions[table]: set()}
         for hour in hours:
             version = self.partially_written.get(table, {}).get(hour, self.versions[table])
             by_version.setdefault(version, set()).add(hour)
-        rows = small.read_if_small((self._at(table, version), part) for version, part in by_version.items())
-        if rows is not None:
-            return frame_of(self.store.spark, rows)
-        frames = [self._frame(table, version, part) for version, part in by_version.items()]
-        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+        return list(by_version.items())
 
     def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> DataFrame:
         """Return the rows of some hours of an external source, at the pinned version."""

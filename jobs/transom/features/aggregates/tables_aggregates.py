@@ -15,6 +15,7 @@ from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.spec.stream import Stream
+from transom.storage.selection import Selection, select, together
 
 
 def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -22,12 +23,12 @@ def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) ->
     tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        rows = request.pins.read("granules", extend_back(targets, block.reach)).where(F.col("block") == name)
-        rows = rows.select("granule", *quoted(block.key), "records", *block.state)
-        # All granules of a key must be in one partition, in any order: numpy sorts them there.
-        rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
+        hours = extend_back(targets, block.reach)
+        columns = ("granule", *block.key, "records", *block.state)
+        rows = select(request.pins, [Selection("granules", name, hours, {of: of for of in columns})])
         compute = AggregateBuilder(block, to_ranges(targets), incomplete_hours(request, name))
-        tasks.append(BlockTask(name, rows, compute_counting=compute))
+        # All granules of a key must be in one partition, in any order: numpy sorts them there.
+        tasks.append(BlockTask(name, together(rows, block.key), compute_counting=compute))
     return StepResult(tasks)
 
 

@@ -19,6 +19,7 @@ from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.tables_granules import select_events
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.selection import Selection, select, together
 
 
 def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -39,13 +40,13 @@ def recurring_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> 
     tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        item = [*quoted(block.key), *quoted(block.item)]
+        item = [*block.key, *block.item]
         hours = extend_back(targets, block.reach_of(block.levels[-1]))
-        rows = request.pins.read("item_granules", hours).where(F.col("block") == name)
-        # All granules of an item of a key must be in one partition.
-        rows = rows.select("granule", *item, "records").repartition(*item)
+        columns = {of: of for of in ("granule", *item, "records")}
+        rows = select(request.pins, [Selection("item_granules", name, hours, columns)])
         compute = RecurringItems(block, to_ranges(targets), incomplete_hours(request, name))
-        tasks.append(BlockTask(name, rows, compute))
+        # All granules of an item of a key must be in one partition.
+        tasks.append(BlockTask(name, together(rows, item), compute))
     return StepResult(tasks)
 
 

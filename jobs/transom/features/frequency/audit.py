@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import int64s
@@ -80,8 +80,11 @@ def _count(
     pins, required = store.pin(tables, snapshot.previous_versions()), snapshot.required_hours
     windows = extend_back(hours, block.back) & required
     rows = rows_of_windows(pins, block, windows, hours)
-    rows = rows.where(F.col("row_kind").isNull() | (F.col("row_kind") == tick_matrices.WHOLE))
-    of_hours = Hours(block, rows.toArrow().combine_chunks())
+    if isinstance(rows, DataFrame):
+        # Sketches need no items.
+        of_sketch = F.col("row_kind").isNull() | (F.col("row_kind") == tick_matrices.WHOLE)
+        rows = rows.where(of_sketch).toArrow()
+    of_hours = Hours(block, rows.combine_chunks())
     sketches = [of_hours.sketch(number_of(hour)) for hour in hours]
     read = required if block.variant == "vanilla" else windows
     counted = tick_matrices.count_by_tick(pins.read("events", read), block).where("NOT long")

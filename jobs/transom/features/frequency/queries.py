@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from transom.core.intervals import HOUR, HOUR_LENGTH, hour_of, number_of
+from transom.core.intervals import HOUR, hour_of, number_of
 from transom.core.partitions import PartitionKey
 from transom.engine.reader import Reader, in_utc, sql_literal, sql_name
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
@@ -142,17 +141,12 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
 def combine_rows(block: FrequencyBlock, rows: pa.Table, cells: pa.Table | None) -> pa.Table:
     """Return rows of `tick_matrices`, and for chained variants of `cells`, in the form of
     `windows.rows_of_windows`."""
-    columns = {name: rows[name] for name in ("row_kind", "records", *block.item)}
-    table = pa.table({"hour": _hour_numbers(rows), "counters": rows["cells"], **columns})
+    columns = {name: rows[name] for name in ("hour", "row_kind", "records", *block.item)}
+    table = pa.table({"counters": rows["cells"], **columns})
     if cells is None:
         return table
-    cells = cells.set_column(cells.column_names.index("hour"), "hour", _hour_numbers(cells))
     values = values_of_rows(block, cells.rename_columns({"row": "number"}).to_batches())
     return _concat(table, pa.Table.from_batches(values, VALUE_SCHEMA))
-
-
-def _hour_numbers(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.divide(rows["hour"].cast(pa.int64()), HOUR_LENGTH)
 
 
 def _concat(*tables: pa.Table) -> pa.Table:

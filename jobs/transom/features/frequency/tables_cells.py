@@ -33,10 +33,14 @@ from transom.storage.tables import Table
 TABLE = "cells"
 LISTS = ("counters", "first_ticks", "last_ticks", "totals", "partly_expired")
 """Columns of sub-cells, in the order of `FIELDS`."""
-NUMBERS = ("hour", "number", "records")
+NUMBERS = ("number", "records")
 VALUES = ("counters", "least", "most")
 VALUE_SCHEMA = pa.schema(
-    [*((name, pa.int64()) for name in NUMBERS), *((name, pa.list_(pa.int64())) for name in VALUES)]
+    [
+        ("hour", pa.timestamp("us", "UTC")),
+        *((name, pa.int64()) for name in NUMBERS),
+        *((name, pa.list_(pa.int64())) for name in VALUES),
+    ]
 )
 """The schema of `cell_values`."""
 Tick = tuple[int, int, Int64s]
@@ -179,7 +183,7 @@ def cell_values(rows: DataFrame, block: FrequencyBlock) -> DataFrame:
 
     Windows read many hours, each of which may have many sub-cells, so Spark's tasks reduce them.
     """
-    rows = rows.select(hour_number(), F.col("row").alias("number"), "records", "sub_cells", *LISTS)
+    rows = rows.select("hour", F.col("row").alias("number"), "records", "sub_cells", *LISTS)
     return rows.mapInArrow(partial(values_of_rows, block), from_arrow_schema(VALUE_SCHEMA))
 
 
@@ -188,20 +192,21 @@ def values_of_rows(block: FrequencyBlock, batches: Iterable[pa.RecordBatch]) -> 
 
     Args:
         block: the block.
-        batches: rows of `cells`, with the numbers of their hours and rows.
+        batches: rows of `cells`, with the numbers of their rows.
     """
     for batch in batches:
         for place in range(batch.num_rows):
             row = pa.Table.from_batches([batch.slice(place, 1)])
             numbers = {name: row[name][0].as_py() for name in NUMBERS}
+            hour = row["hour"][0].value
             if block.variant == "vanilla":
                 cells = [_flat(row["counters"])] * 3
             else:
-                sub_cells, now = _sub_cells(row), (numbers["hour"] + 1) * block.ticks - 1
+                sub_cells, now = _sub_cells(row), (hour // HOUR_LENGTH + 1) * block.ticks - 1
                 cells = [values(sub_cells, now, block.steps)]
                 cells += bounds(sub_cells, now, block.steps, numbers["records"])
             arrays = {name: lists(column, 1) for name, column in zip(VALUES, cells, strict=True)}
-            yield from build_batches(1, numbers | arrays, VALUE_SCHEMA)
+            yield from build_batches(1, {"hour": hour} | numbers | arrays, VALUE_SCHEMA)
 
 
 def _sub_cells(rows: pa.Table) -> SubCells:

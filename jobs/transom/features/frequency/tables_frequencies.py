@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from transom.arrays.arrow import build_batches
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import ChainTask, hour_runs
-from transom.engine.hours import extend_back, hour_number, quoted
+from transom.engine.hours import extend_back
 from transom.features.frequency.algorithm.top_items import NO_ITEMS
 from transom.features.frequency.check_metrics import TOTALS
 from transom.features.frequency.resolve import FrequencyBlock
@@ -29,6 +28,7 @@ from transom.features.items.columns import columns_by_name
 from transom.features.items.tables import item_schema
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.selection import Selection, together
 
 TABLE = "frequencies"
 NONE = -1
@@ -37,16 +37,14 @@ NONE = -1
 
 def frequencies_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
     """Return the frequencies of each target hour of a block."""
-    rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets)
     runs, stored = hour_runs(request, block.name, TABLE, targets, block.hours)
-    if stored:
-        heavy = request.pins.read(TABLE, stored)
-        heavy = heavy.where((F.col("block") == block.name) & (F.col("state") == "partial"))
-        kind, since = F.lit(HEAVY).alias("row_kind"), F.unix_micros("since").alias("since")
-        heavy = heavy.select(hour_number(), kind, since, *quoted(block.item))
-        rows = rows.unionByName(heavy, allowMissingColumns=True)
+    columns = {of: of for of in ("hour", "since", *block.item)}
+    heavy = Selection(
+        TABLE, block.name, stored, columns, {"row_kind": (HEAVY, "string")}, {"state": ["partial"]}
+    )
+    rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets, [heavy])
     reporter = FrequencyReporter(block, runs, item_schema(TABLE, block.item))
-    return BlockTask(block.name, rows.repartition(1), compute_counting=reporter)
+    return BlockTask(block.name, together(rows, ()), compute_counting=reporter)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The window that ends with an hour, from the matrices and the kept items of its hours."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import encode_keys, int64s
 from transom.core.exact_sums import Int64s
-from transom.engine.hours import hour_number, quoted
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.params import UNIT
@@ -23,6 +23,7 @@ from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopIt
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
+from transom.storage.selection import Selection, select, select_frame
 from transom.storage.store import PinnedTables
 
 Floats = npt.NDArray[np.float64]
@@ -33,25 +34,34 @@ HEAVY = "heavy"
 
 
 def rows_of_windows(
-    pins: PinnedTables, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
-) -> DataFrame:
-    """Return all rows of the windows that end with some hours, with the numbers of their hours.
+    pins: PinnedTables,
+    block: FrequencyBlock,
+    read: Collection[datetime],
+    hours: Iterable[datetime],
+    more: Sequence[Selection] = (),
+) -> pa.Table | DataFrame:
+    """Return all rows of the windows that end with some hours.
 
     Args:
         pins: the tables.
         block: the block.
         read: the hours of the windows.
         hours: the last hour of each window.
+        more: further rows.
     """
-    of_block = F.col("block") == block.name
     kinds = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]
-    rows = pins.read(tick_matrices.TABLE, read).where(of_block & F.col("row_kind").isin(kinds))
-    counters = F.col("cells").alias("counters")
-    rows = rows.select(hour_number(), "row_kind", "records", counters, *quoted(block.item))
+    columns = {of: of for of in ("hour", "row_kind", "records", *block.item)} | {"counters": "cells"}
+    rows = Selection(tick_matrices.TABLE, block.name, read, columns, only={"row_kind": kinds})
     if not block.chained:
-        return rows
+        return select(pins, [rows, *more])
+    of_block = F.col("block") == block.name
     values = cells.cell_values(pins.read(cells.TABLE, hours).where(of_block), block)
-    return rows.unionByName(values, allowMissingColumns=True)
+    return select_frame(pins, [rows, *more]).unionByName(values, allowMissingColumns=True)
+
+
+def hour_numbers(rows: pa.Table) -> Int64s:
+    """Return the number of each row's hour since 1970."""
+    return int64s(rows["hour"]) // HOUR_LENGTH
 
 
 @dataclass(frozen=True)
@@ -124,22 +134,23 @@ class Hours:
         order = sorted(range(len(firsts)), key=order_keys(items).__getitem__)
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        code, hour = place[code], int64s(rows["hour"])
+        code, hour = place[code], hour_numbers(rows)
         self.block, self.items = block, items.take(pa.array(order, pa.int64()))
         self.keys = bytes_of(self.items)
         is_heavy = pc.equal(rows["row_kind"], HEAVY).to_numpy(zero_copy_only=False)
         self.heavy: dict[int | None, dict[int, int]] = {}
         for row in np.flatnonzero(is_heavy).tolist():
-            self.heavy.setdefault(int(hour[row]), {})[int(code[row])] = rows["since"][row].as_py()
+            since = self.heavy.setdefault(int(hour[row]), {})
+            since[int(code[row])] = rows["since"][row].value
         others = _sorted(table, tick_matrices.OTHERS)
         counted = np.lexsort([code, hour])
         counted = counted[~is_heavy[counted]]
         self.top_items = HourlyTopItems(
             code[counted], hour[counted], int64s(rows["records"])[counted],
-            int64s(others["hour"]), int64s(others["records"]),
+            hour_numbers(others), int64s(others["records"]),
         )  # fmt: skip
         matrices = _sorted(table, tick_matrices.WHOLE)
-        self.hours = int64s(matrices["hour"])
+        self.hours = hour_numbers(matrices)
         self.sums = np.zeros((len(self.hours) + 1, block.shape.rows, block.shape.columns), dtype=np.int64)
         flat = matrices["counters"].combine_chunks().flatten().to_numpy()
         np.cumsum(flat.reshape(-1, *self.sums.shape[1:]), axis=0, out=self.sums[1:])
@@ -239,8 +250,9 @@ def _cell_states(block: FrequencyBlock, table: pa.Table) -> dict[int, CellState]
     rows = table.filter(pc.is_valid(table["number"]))
     rows = rows.sort_by([("hour", "ascending"), ("number", "ascending")])
     states = {}
-    for hour in np.unique(int64s(rows["hour"])).tolist():
-        of_hour = rows.filter(pc.equal(rows["hour"], hour)).combine_chunks()
+    hours = hour_numbers(rows)
+    for hour in np.unique(hours).tolist():
+        of_hour = rows.filter(pa.array(hours == hour)).combine_chunks()
         flat = (of_hour[name].combine_chunks().flatten().to_numpy() for name in cells.VALUES)
         states[hour] = CellState(of_hour["records"][0].as_py(), *flat)
     return states

@@ -11,15 +11,14 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from transom.arrays.arrow import build_batches, concat_batches, encode_keys, int64s, ranks
 from transom.core.intervals import micros
-from transom.engine.hours import extend_back, quoted
+from transom.engine.hours import extend_back
 from transom.features.patterns.algorithm import episodes
-from transom.features.patterns.records import by_key
 from transom.features.patterns.resolve import PatternBlock
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.storage.selection import Selection, select, together
 
 TABLE = "episodes"
 
@@ -32,18 +31,14 @@ def episodes_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Ste
         block = blocks[name]
         requested = request.rows.get((name, TABLE), {})
         hours = extend_back(targets, block.merging.reach).intersection(requested).difference(targets)
-        earlier = request.pins.read(TABLE, hours).where(F.col("block") == name)
+        common = {of: of for of in ("hour", *block.key, "last_time", "detected_at", "level")}
+        of_match = common | {"episode_id": "match_id", "start_time": "first_time"}
+        of_episode = common | {of: of for of in ("episode_id", "start_time", "matches", "state")}
         # A match becomes an episode without a state.
-        matches = request.pins.read("matches", targets).where(F.col("block") == name)
-        matches = matches.withColumnsRenamed({"match_id": "episode_id", "first_time": "start_time"})
-        matches = matches.withColumns(
-            {"matches": F.lit(1).cast("bigint"), "state": F.lit(None).cast("string")}
-        )
-        columns = quoted([
-            "hour", "episode_id", *block.key,
-            "start_time", "last_time", "matches", "detected_at", "level", "state",
-        ])  # fmt: skip
-        rows = by_key(matches.select(*columns).unionByName(earlier.select(*columns)), block)
+        as_episode = {"matches": (1, "bigint"), "state": (None, "string")}
+        matches = Selection("matches", name, targets, of_match, as_episode)
+        earlier = Selection(TABLE, name, hours, of_episode)
+        rows = together(select(request.pins, [matches, earlier]), block.key)
         compute = partial(
             episode_rows, list(block.key), list(map(micros, targets)), block.merging, block.schema(TABLE)
         )

@@ -17,8 +17,9 @@ from transom.engine.publisher import is_published, publish_partitions
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.fencing import Claim, RunSuperseded
-from transom.storage.store import PinnedTables, Store, Write
+from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
+from transom.storage.write import Write
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 CHECK = CheckResult(

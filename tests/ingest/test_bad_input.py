@@ -19,7 +19,8 @@ from transom.features.ingest.landing import FileNames, Landing, LandingError
 from transom.features.ingest.tables import Tables
 from transom.storage import driver_io as small
 from transom.storage.fencing import Claim, RunSuperseded
-from transom.storage.store import Store, Write
+from transom.storage.store import Store
+from transom.storage.write import Write
 
 Make = Callable[..., StreamHarness]
 

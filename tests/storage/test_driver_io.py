@@ -12,8 +12,9 @@ from tests.support.stream_harness import StreamHarness, hour, line
 from transom.storage import driver_io as small
 from transom.storage import listed_files, tables
 from transom.storage.fencing import Claim, RunSuperseded
-from transom.storage.store import Store, Write
+from transom.storage.store import Store
 from transom.storage.tables import read_rows
+from transom.storage.write import Write
 
 Make = Callable[..., StreamHarness]
 

@@ -16,8 +16,9 @@ from transom.storage import driver_io as small
 from transom.storage import store
 from transom.storage.data_files import DataFile, write_data_files
 from transom.storage.fencing import Claim, RunSuperseded
-from transom.storage.store import Store, Write
+from transom.storage.store import Store
 from transom.storage.tables import ATTEMPTS, Table, read_rows
+from transom.storage.write import Write
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 TABLE = Table("granules", {}, (), frozenset())

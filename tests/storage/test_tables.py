@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from transom.core.intervals import HOUR
 from transom.storage import latest_table, tables
-from transom.storage.store import Write
 from transom.storage.tables import (
     LakeError,
     Table,
@@ -25,6 +24,7 @@ from transom.storage.tables import (
     read_rows,
     split_hours,
 )
+from transom.storage.write import Write
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 KEPT = "delta.enableExpiredLogCleanup"

@@ -29,8 +29,9 @@ from transom.ledger.task_counters import TaskCounters
 from transom.storage.external_source import ExternalSource
 from transom.storage.external_source import Rows as OutsideRows
 from transom.storage.fencing import Claim, RunSuperseded
-from transom.storage.store import PinnedTables, Store, Write
+from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
+from transom.storage.write import Write
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 Row = dict[str, Any]

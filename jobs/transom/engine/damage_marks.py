@@ -18,8 +18,9 @@ from transom.engine.verification import TableLayout, Verification
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.filesystem import resolve_filesystem
-from transom.storage.store import Store, Write
+from transom.storage.store import Store
 from transom.storage.tables import LakeError
+from transom.storage.write import Write
 
 OTHER_BLOCK = "another block of the hour is damaged"
 ASIDE = ".damaged"

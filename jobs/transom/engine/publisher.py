@@ -20,7 +20,8 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver
-from transom.storage.store import Store, Write
+from transom.storage.store import Store
+from transom.storage.write import Write
 
 Metrics = Mapping[PartitionKey, Mapping[str, Any]]
 States = Mapping[PartitionKey, PartitionState | None]

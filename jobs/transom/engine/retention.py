@@ -21,7 +21,8 @@ from transom.engine.publisher import publish_partitions
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
 from transom.storage.fencing import RunSuperseded
-from transom.storage.store import Store, Write
+from transom.storage.store import Store
+from transom.storage.write import Write
 
 Series = tuple[str, str]
 """A block and one of its stage's tables."""

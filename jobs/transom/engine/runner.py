@@ -30,7 +30,8 @@ from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver
 from transom.storage.fencing import RunSuperseded
 from transom.storage.session import FEW_ROWS, suited_to
-from transom.storage.store import PinnedTables, Store, Write, in_hours
+from transom.storage.store import PinnedTables, Store, in_hours
+from transom.storage.write import Write
 
 
 def run_steps(

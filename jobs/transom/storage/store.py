@@ -38,7 +38,8 @@ from transom.storage.fencing import Claim, RunSuperseded, last_token
 from transom.storage.listed_files import read_listed
 from transom.storage.session import frame_of
 from transom.storage.session_on_demand import AnySession, SessionOnDemand, session_of
-from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
+from transom.storage.tables import Table, TableFolder, in_hours_sql, quote_hour, retry
+from transom.storage.write import Write
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -53,11 +54,7 @@ CONFLICTS = (
 
 def in_hours(hours: Iterable[datetime]) -> Column:
     """Return the condition that the column `hour` is in `hours`."""
-    return F.expr(in_hours_sql(hours, lambda hour: f"TIMESTAMP{_quote_hour(hour)}"))
-
-
-def _quote_hour(hour: datetime) -> str:
-    return hour.strftime("'%Y-%m-%dT%H:%M:%SZ'")
+    return F.expr(in_hours_sql(hours, lambda hour: f"TIMESTAMP{quote_hour(hour)}"))
 
 
 def cast_to_table(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
@@ -77,66 +74,6 @@ def cast_to_table(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
     ]
     # One call for all columns: each column that Python creates takes a call to the JVM.
     return rows.select(*map(F.expr, columns), *more) if more else rows.selectExpr(*columns)
-
-
-@dataclass(frozen=True)
-class Write:
-    """Rows that replace some hours of a table.
-
-    Attributes:
-        table: the table.
-        rows: all rows of `targets`, and no others, in the table's types, or a function that reads them;
-            missing columns become null. An Arrow table if they are few and already on the driver.
-        targets: the hours to replace, by block; a table without blocks has the only key None.
-        bytes: the approximate size of the rows in bytes; None if unknown.
-        gathered: whether the rows of an hour are already in few Spark partitions, so that no shuffle is
-            needed.
-        data_files: the same rows, in files that tasks have written. They are added unchanged if no other
-            block has rows in these hours. None if there are none, or too many.
-    """
-
-    table: Table
-    rows: DataFrame | pa.Table | Callable[[], DataFrame]
-    targets: Mapping[str | None, Collection[datetime]]
-    bytes: int | None = None
-    gathered: bool = False
-    data_files: Sequence[DataFile] | None = None
-
-    @property
-    def hours(self) -> set[datetime]:
-        """All hours in which rows are replaced."""
-        return set().union(*self.targets.values())
-
-    def shared(self, known: Iterable[PartitionKey] | None = None) -> set[datetime]:
-        """Return the hours in which rows of other blocks stay, so that they must be written again.
-
-        Args:
-            known: the partitions of the stage by the ledger, read after this run's claim. If another run
-                claims later, it has a higher token: either its rows are not written yet, or this write is
-                refused. None if unknown: any hour may have rows of other blocks.
-        """
-        if None in self.targets:
-            return set()
-        if known is None:
-            return self.hours
-        in_table = (partition for partition in known if partition.table == self.table.name)
-        others = {of.hour for of in in_table if of.hour not in self.targets.get(of.block, ())}
-        return others & self.hours
-
-    def predicate(self, shared: set[datetime]) -> str:
-        """Return what the write replaces, as a Delta predicate.
-
-        The predicate names no blocks for an hour that no other block has. Delta then drops its files without
-        a search for rows to keep.
-
-        Args:
-            shared: the hours that other blocks have.
-        """
-        terms = [in_hours_sql(self.hours - shared, _quote_hour)] if self.hours - shared else []
-        for block, hours in self.targets.items():
-            if common := shared.intersection(hours):
-                terms.append(f"(block = '{block}' AND {in_hours_sql(common, _quote_hour)})")
-        return " OR ".join(terms)
 
 
 class Store(TableFolder):

@@ -285,6 +285,11 @@ def instant(moment: datetime) -> str:
     return f"""arrow_cast('{moment.astimezone(UTC).isoformat()}', 'Timestamp(Microsecond, Some("UTC"))')"""
 
 
+def quote_hour(hour: datetime) -> str:
+    """Return an hour as a literal of Delta's predicates."""
+    return hour.strftime("'%Y-%m-%dT%H:%M:%SZ'")
+
+
 def literal(text: str) -> str:
     """Return a text as a literal of the SQL of `query`."""
     escaped = text.replace("'", "''")

@@ -25,7 +25,8 @@ from transom.features.ingest.tables import Tables, file_rows
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.session import frame_of, suited_to
-from transom.storage.store import Write, in_hours
+from transom.storage.store import in_hours
+from transom.storage.write import Write
 
 
 def publish_hours(

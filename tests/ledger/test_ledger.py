@@ -14,7 +14,7 @@ from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.ledger.ledger import Ledger, Run
 from transom.storage.fencing import RunSuperseded
-from transom.storage.tables import Table
+from transom.storage.tables import Table, TableFolder
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -140,17 +140,18 @@ def test_ledger_with_cache_equals_ledger_without(ledger: Ledger) -> None:
 
 
 def test_conflicting_commit_is_retried(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: Callable[[str], object] = ledger.open
+    opened = TableFolder.open
     rivals = iter([True, False])
 
-    def open_and_be_overtaken(name: str) -> object:
-        table = opened(name)
+    def open_and_be_overtaken(tables: TableFolder, name: str) -> object:
+        table = opened(tables, name)
         if name == "ledger" and next(rivals, False):
             Ledger(ledger.root).claim("ingest", [node(7)], "rival")
         return table
 
-    monkeypatch.setattr(ledger, "open", open_and_be_overtaken)
+    monkeypatch.setattr(TableFolder, "open", open_and_be_overtaken)
     ledger.claim("ingest", [node(0)], "a")
+    assert next(rivals, None) is None
     assert {n.hour.hour: e.run_id for n, e in ledger.snapshot().items()} == {0: "a", 7: "rival"}
 
 

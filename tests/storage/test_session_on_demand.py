@@ -23,22 +23,28 @@ def test_session_is_created_by_its_first_use() -> None:
     assert create.return_value.stop.call_count == 1
 
 
-def test_expected_session_is_prepared_in_the_background_if_later_stages_need_it() -> None:
-    created, ready = threading.Event(), threading.Event()
-    create = Mock(side_effect=created.wait)
+def test_expected_session_is_created_in_the_background_if_later_stages_need_it() -> None:
+    began, created = threading.Event(), threading.Event()
+
+    def slow() -> Mock:
+        began.set()
+        created.wait()
+        return Mock()
+
+    create = Mock(side_effect=slow)
     SessionOnDemand(create).expect()
-    on_demand = SessionOnDemand(create, ahead=lambda session: ready.set())
+    on_demand = SessionOnDemand(create, ahead=True)
     on_demand.expect()
     on_demand.expect()
+    assert began.wait(timeout=10)
     assert on_demand.existing is None
     created.set()
-    on_demand.get()
-    assert ready.wait(timeout=10)
+    assert on_demand.get() is on_demand.existing is not None
     assert create.call_count == 1
 
 
 def test_error_of_an_expected_session_is_raised_where_it_is_needed() -> None:
-    on_demand = SessionOnDemand(Mock(side_effect=OSError("no server")), ahead=Mock())
+    on_demand = SessionOnDemand(Mock(side_effect=OSError("no server")), ahead=True)
     on_demand.expect()
     with pytest.raises(OSError, match="no server"):
         on_demand.get()

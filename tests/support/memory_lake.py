@@ -273,7 +273,9 @@ class MemorySpool:
     aggregates: Sequence[Mapping[str, Any]] = ()
     unmeasured: Mapping[str, str] = {}
 
-    def __init__(self, store: Store, step: TableStep, shares: Sequence[BlockTask], hours: int) -> None:
+    def __init__(
+        self, store: Store, step: TableStep, shares: Sequence[BlockTask], hours: int, few: bool
+    ) -> None:
         self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
         self.counted: dict[str, TaskCounters] = {}
 

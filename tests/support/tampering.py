@@ -8,15 +8,17 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.core.intervals import number_of
 from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine import publisher
+from transom.engine.hours import quoted
 from transom.engine.measurement import RunRows, hashed
 from transom.ledger.stage import BlockTask, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.session import frame_of
 
 
 def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
@@ -66,16 +68,21 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collec
 
 def block_rows(step: TableStep, share: BlockTask) -> DataFrame:
     """Return the rows of a block as a DataFrame."""
+    frame = share.frame
+    if isinstance(frame, pa.Table):
+        frame = frame_of(SparkSession.active(), frame)
     # Tasks do not receive the share, which contains the session.
     make, count, columns = share.compute, share.compute_counting, list(step.outputs[share.block].columns)
     if make is None and count is None:
-        return share.frame
+        return frame
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = count(batches, TaskCounters()) if count else make(batches) if make else ()
         return (batch.select(columns) for batch in rows)
 
-    return share.frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))
+    if share.by is not None:
+        frame = frame.repartition(*quoted(share.by)) if share.by else frame.repartition(1)
+    return frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))
 
 
 def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:

@@ -26,11 +26,12 @@ from transom.app import run_stage as job
 from transom.arrays.range_queries import expand_ranges
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
+from transom.engine.hours import quoted
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.algorithm.batches import AT_A_TIME
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
-from transom.features.patterns.records import PatternRecords, by_key, of_events
+from transom.features.patterns.records import PatternRecords, of_events
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.tables_matches import common_codes_of, find_instances, match_rows
 from transom.features.patterns.work_bounds import hours_of
@@ -198,7 +199,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     ) -> tuple[pa.Table, TaskCounters]:
         ends = np.arange(micros(counted.start) + slide, micros(counted.end) + 1, slide)
         looking = Looking(block, block.key, Fixed(within, ends), detects)
-        return seen(by_key(of_events(events, block), block), looking)
+        return seen(of_events(events, block).repartition(*quoted(block.key)), looking)
 
     def hourly() -> tuple[pa.Table, TaskCounters]:
         """Run a query per hour over the events of its window."""

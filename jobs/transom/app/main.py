@@ -25,7 +25,7 @@ from transom.engine.evaluate_checks import preload
 from transom.features.ingest.landing import LandingError
 from transom.storage.connect import is_lost
 from transom.storage.fencing import RunSuperseded
-from transom.storage.session import session, start_workers, use_utc
+from transom.storage.session import session, use_utc
 from transom.storage.session_on_demand import SessionOnDemand
 from transom.storage.tables import LakeError, TableMismatch
 from transom.stream import Stream, StreamFile, load
@@ -143,8 +143,7 @@ def run(
     # On a server, each of two stages at once has a session with Python workers of its own.
     second = None if spark_server() is None else partial(session, application, f"{key} second")
     # Ingest of few lines needs no session, but the stages after it do.
-    ahead = start_workers if len(stages) > 1 else None
-    spark = SessionOnDemand(partial(_start, application, key), second, ahead)
+    spark = SessionOnDemand(partial(_start, application, key), second, ahead=len(stages) > 1)
     try:
         run_stages(
             spark, stream, interval,

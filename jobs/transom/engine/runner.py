@@ -168,7 +168,7 @@ class _StageRun:
                 request = StepRequest(pins, todo.targets, todo.incomplete, _row_counts(step, snapshot))
                 computed = step.compute(request)
                 hours = set().union(*todo.targets.values())
-                staged = StagedOutput(self.store, step, computed.tasks, len(hours))
+                staged = StagedOutput(self.store, step, computed.tasks, len(hours), pins.are_few)
                 counted = staged.counted
                 rows = RunRows(cache(staged.rows), staged.aggregates, unmeasured=staged.unmeasured)
             states = ComputedStep(

@@ -13,24 +13,29 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
-from itertools import chain
+from itertools import chain, compress
+from operator import not_
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import rebatch
 from transom.core.intervals import moment_of, number_of
 from transom.engine.arrow_metrics import Sums, arrow_metrics
+from transom.engine.hours import quoted
 from transom.engine.task_sums import RowMeasures, TaskSums
 from transom.ledger.stage import BlockTask, TableStep
 from transom.ledger.task_counters import TaskCounters
+from transom.storage import driver_io as small
 from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted, sort_by_hour
 from transom.storage.filesystem import resolve_filesystem
 from transom.storage.listed_files import hour_of_file, literal_path
+from transom.storage.session import frame_of
 from transom.storage.store import Store
-from transom.storage.tables import LakeError
+from transom.storage.tables import LakeError, Table
 
 MOST_FILES = 4
 """The maximum average number of files for an hour of a block. With more files, rows are written again."""
@@ -66,6 +71,23 @@ def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files
     if lost:
         raise _lost(len(lost), len(names), table)
     return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(names))
+
+
+def read_here(store: Store, table: Table, data_files: Files) -> pa.Table:
+    """Return the rows of staged files on the driver; raise as `require_written`."""
+    require_written(store, table.name, data_files)
+    system, root = resolve_filesystem(store.uri(table.name))
+    schema, tables = table.arrow_schema(), []
+    for file in data_files:
+        with system.open_input_file(f"{root}/{file.path}") as stream:
+            rows = pq.ParquetFile(stream).read()
+        if file.hour is not None:
+            hours = pa.repeat(pa.scalar(file.hour, schema.field("hour").type), rows.num_rows)
+            rows = rows.append_column("hour", hours)
+        own = [schema.field(name) for name in rows.column_names]
+        tables.append(rows.cast(pa.schema(own)))
+    every = pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
+    return every.select(schema.names).combine_chunks()
 
 
 def require_written(store: Store, table: str, data_files: Files) -> None:
@@ -115,12 +137,16 @@ class StagedOutput:
         step: the step.
         tasks: compute the rows; each is run when the object is created.
         hours: the maximum number of hours of the rows.
+        few: whether the rows that the tasks read are few. Then they run on the driver: Python workers take
+            longer to start than they compute.
 
     Raises:
         LakeError: Arrow cannot write to the lake.
     """
 
-    def __init__(self, store: Store, step: TableStep, tasks: Sequence[BlockTask], hours: int) -> None:
+    def __init__(
+        self, store: Store, step: TableStep, tasks: Sequence[BlockTask], hours: int, few: bool = False
+    ) -> None:
         table = step.table
         require_system(store, table.name)
         self.store, self.step, self.table = store, step, table
@@ -131,10 +157,12 @@ class StagedOutput:
         self.unmeasured: dict[str, str] = {}
         # Named before anything is written, so that `discard` finds the files of failed tasks.
         self._folder = f"made-{uuid.uuid4().hex}"
-        self._by_hour = hours <= MOST_HOURS
+        self._by_hour, self._few = hours <= MOST_HOURS, few
         self._measures = {task.block: self._measures_of(task.block) for task in tasks}
         try:
-            self._collect(chain(*map(self._run_here, tasks), self._run_in_spark(tasks)))
+            is_here = [isinstance(task.frame, pa.Table) or (few and not task.isolated) for task in tasks]
+            here, others = compress(tasks, is_here), compress(tasks, map(not_, is_here))
+            self._collect(chain(*map(self._run_here, here), self._run_in_spark(list(others))))
         except BaseException:
             self.discard()
             raise
@@ -153,20 +181,16 @@ class StagedOutput:
         return TaskWriter(task, schema, uri, self._folder, self._by_hour, measures)
 
     def _run_here(self, task: BlockTask) -> Iterator[str]:
-        """Run a task whose input is on the driver; yield its reports."""
-        if isinstance(task.frame, pa.Table):
-            for batch in self._writer(task)(task.frame.to_batches(max_chunksize=LEAST_ROWS)):
-                yield from batch["report"].to_pylist()
+        """Run a task on the driver; yield its reports."""
+        rows = task.frame if isinstance(task.frame, pa.Table) else task.frame.toArrow()
+        for batch in self._writer(task)(rows.to_batches(max_chunksize=LEAST_ROWS)):
+            yield from batch["report"].to_pylist()
 
-    def _run_in_spark(self, tasks: Iterable[BlockTask]) -> list[str]:
-        """Run the other tasks, as one job; return their reports."""
-        frames = [
-            task.frame.mapInArrow(self._writer(task), "report string")
-            for task in tasks
-            if not isinstance(task.frame, pa.Table)
-        ]
-        if not frames:
+    def _run_in_spark(self, tasks: Sequence[BlockTask]) -> list[str]:
+        """Run tasks as one job of Spark; return their reports."""
+        if not tasks:
             return []
+        frames = (_partitioned(task).mapInArrow(self._writer(task), "report string") for task in tasks)
         reports: list[str] = reduce(DataFrame.unionAll, frames).toArrow()["report"].to_pylist()
         return reports
 
@@ -193,6 +217,9 @@ class StagedOutput:
     def rows(self) -> DataFrame:
         """Return all rows, from the files."""
         files = [file for files in self.data_files.values() for file in files]
+        size = small.FIXED * len(self.table.columns) * sum(file.rows for file in files)
+        if self._few and files and max(size, sum(file.bytes for file in files)) <= small.MAX_DRIVER_BYTES:
+            return frame_of(self.store.spark, read_here(self.store, self.table, files))
         columns = {
             name: kind for name, kind in self.table.columns.items() if name != "hour" or not self._by_hour
         }
@@ -225,6 +252,12 @@ class StagedOutput:
     def discard(self) -> None:
         """Delete the files that the run has not begun to commit."""
         delete_uncommitted(self.store.uri(self.table.name), self._folder, self.adopted)
+
+
+def _partitioned(task: BlockTask) -> DataFrame:
+    if task.by is None:
+        return task.frame
+    return task.frame.repartition(*quoted(task.by)) if task.by else task.frame.repartition(1)
 
 
 class TaskWriter:

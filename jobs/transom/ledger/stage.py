@@ -141,12 +141,17 @@ class BlockTask:
         frame: the input; on the driver, an Arrow table, if it is small and needs no Spark.
         compute: computes the block's columns from the input; None if the frame already has the rows.
         compute_counting: used instead of `compute`, if given.
+        by: the columns whose equal values must be in one partition, in any order; without columns, all rows
+            are in one. None: any partition may have any row.
+        isolated: whether it must not run on the driver, as it runs code of a stream file.
     """
 
     block: str
     frame: "DataFrame | pa.Table"
     compute: PartitionFunction | None = None
     compute_counting: CountingPartitionFunction | None = None
+    by: Sequence[str] | None = None
+    isolated: bool = False
 
 
 @dataclass(frozen=True)

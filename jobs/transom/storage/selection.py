@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from transom.storage.session import frame_of
 from transom.storage.store import PinnedTables
 from transom.storage.tables import ARROW_TYPES, literal
 
@@ -51,8 +52,13 @@ class Selection:
             selected[name] = pa.repeat(pa.scalar(value, ARROW_TYPES[kind]), rows.num_rows)
         return pa.table(selected)
 
-    def in_spark(self, pins: PinnedTables) -> DataFrame:
+    def frame(self, pins: PinnedTables) -> DataFrame:
         """Return the rows as a frame."""
+        rows = self.on_driver(pins)
+        return self.in_spark(pins) if rows is None else frame_of(pins.store.spark, rows)
+
+    def in_spark(self, pins: PinnedTables) -> DataFrame:
+        """Return the rows as a frame, selected by Spark."""
         rows = pins.read(self.table, self.hours)
         for column, permitted in self._permitted():
             rows = rows.where(F.col(column).isin(*permitted))
@@ -86,11 +92,3 @@ def select_frame(pins: PinnedTables, selections: Iterable[Selection]) -> DataFra
     """Return the rows of several selections as a frame, as `select`."""
     frames = (one.in_spark(pins) for one in selections)
     return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-
-
-def together(rows: pa.Table | DataFrame, by: Iterable[str]) -> pa.Table | DataFrame:
-    """Return rows so that those with equal values of some columns are in one partition, in any order."""
-    if isinstance(rows, pa.Table):
-        return rows
-    columns = [F.col(f"`{name}`") for name in by]
-    return rows.repartition(*columns) if columns else rows.repartition(1)

@@ -7,7 +7,7 @@ partitions for a snapshot and no UI, are in the configuration that `transom setu
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -61,22 +61,6 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 def _set(spark: SparkSession, values: Mapping[str, str]) -> None:
     for name, value in values.items():
         spark.conf.set(name, value)
-
-
-def start_workers(spark: SparkSession) -> None:
-    """Run a job over one row, so that Spark starts Python workers before a stage needs them.
-
-    A server has them from earlier jobs.
-    """
-    if spark_server() is None:
-        context = spark.sparkContext
-        # Spark's SQL gives its workers this variable, and shares workers of equal variables only.
-        context.environment.setdefault("SPARK_SIMPLIFIED_TRACEBACK", "1")
-        context.parallelize([0], 1).mapPartitions(_unchanged).count()
-
-
-def _unchanged(rows: Iterable[int]) -> Iterable[int]:
-    return rows
 
 
 def parallelism(spark: SparkSession) -> int:

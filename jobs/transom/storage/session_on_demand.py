@@ -19,7 +19,7 @@ class SessionOnDemand:
     Args:
         create: creates the session.
         create_second: creates a second session, with its own settings; None if the first one is divided.
-        ahead: what prepares the session that `expect` creates; None if `expect` creates none.
+        ahead: whether `expect` creates the session.
 
     Attributes:
         second: the session that `create_second` creates; None without it.
@@ -30,7 +30,7 @@ class SessionOnDemand:
         self,
         create: Callable[[], SparkSession],
         create_second: Callable[[], SparkSession] | None = None,
-        ahead: Callable[[SparkSession], None] | None = None,
+        ahead: bool = False,
     ) -> None:
         self.seconds = 0.0
         self.second = None if create_second is None else SessionOnDemand(create_second)
@@ -46,9 +46,9 @@ class SessionOnDemand:
         return session
 
     def expect(self) -> None:
-        """Create and prepare the session in the background, if later stages will need it."""
-        if self._ahead is not None and self._session is None:
-            threading.Thread(target=self._prepare, args=[self._ahead], daemon=True).start()
+        """Create the session in the background, if later stages will need it."""
+        if self._ahead and self._session is None:
+            threading.Thread(target=self._create_ahead, daemon=True).start()
 
     @property
     def existing(self) -> SparkSession | None:
@@ -69,10 +69,10 @@ class SessionOnDemand:
                 self._session = self._create()
             return self._session
 
-    def _prepare(self, ahead: Callable[[SparkSession], None]) -> None:
+    def _create_ahead(self) -> None:
         # A stage that needs the session tries again, and raises the error.
         with suppress(Exception):
-            ahead(self._created())
+            self._created()
 
 
 AnySession = SparkSession | SessionOnDemand

@@ -255,6 +255,12 @@ class PinnedTables:
     _schemas: Mapping[str, pa.Schema] = field(default_factory=dict, compare=False)
     _readers: dict[tuple[str, int], small.TableReader] = field(default_factory=dict, compare=False)
     _loaded: dict[tuple[str, int], DataFrame] = field(default_factory=dict, compare=False)
+    _many: set[str] = field(default_factory=set, compare=False)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether all rows that were read so far are few, so that they came from the driver."""
+        return not self._many
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
         """Return the rows of some hours of a table, at the pinned version."""
@@ -262,6 +268,7 @@ class PinnedTables:
         rows = small.read_if_small((self._at(table, version), part) for version, part in by_version)
         if rows is not None:
             return frame_of(self.store.spark, rows)
+        self._many.add(table)
         frames = [self._frame(table, version, part) for version, part in by_version]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
@@ -287,6 +294,7 @@ class PinnedTables:
 
     def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> DataFrame:
         """Return the rows of some hours of an external source, at the pinned version."""
+        self._many.add(repr(filler))
         return self.fillers[filler](self.store.spark, hours)
 
     def _at(self, table: str, version: int) -> small.TableReader:

@@ -15,7 +15,7 @@ from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.spec.stream import Stream
-from transom.storage.selection import Selection, select, together
+from transom.storage.selection import Selection, select
 
 
 def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -27,8 +27,7 @@ def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) ->
         columns = ("granule", *block.key, "records", *block.state)
         rows = select(request.pins, [Selection("granules", name, hours, {of: of for of in columns})])
         compute = AggregateBuilder(block, to_ranges(targets), incomplete_hours(request, name))
-        # All granules of a key must be in one partition, in any order: numpy sorts them there.
-        tasks.append(BlockTask(name, together(rows, block.key), compute_counting=compute))
+        tasks.append(BlockTask(name, rows, compute_counting=compute, by=[*block.key]))
     return StepResult(tasks)
 
 

@@ -19,7 +19,7 @@ from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.tables_granules import select_events
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.selection import Selection, select, together
+from transom.storage.selection import Selection, select
 
 
 def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -45,8 +45,7 @@ def recurring_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> 
         columns = {of: of for of in ("granule", *item, "records")}
         rows = select(request.pins, [Selection("item_granules", name, hours, columns)])
         compute = RecurringItems(block, to_ranges(targets), incomplete_hours(request, name))
-        # All granules of an item of a key must be in one partition.
-        tasks.append(BlockTask(name, together(rows, item), compute))
+        tasks.append(BlockTask(name, rows, compute, by=item))
     return StepResult(tasks)
 
 

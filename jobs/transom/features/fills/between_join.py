@@ -33,6 +33,8 @@ from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import quoted
 from transom.features.fills.algorithm.vectorised import Between
+from transom.storage.session import frame_of
+from transom.storage.tables import ARROW_TYPES
 
 BROADCAST_LIMIT = 2**18
 """Maximum number of intervals that are broadcast."""
@@ -153,6 +155,7 @@ def aggregate_between(
     time: str,
     by: Sequence[str],
     aggregates: Mapping[str, Aggregate],
+    here: Callable[[], bool] = lambda: False,
 ) -> DataFrame:
     """Return intervals `[FROM, TO)`, in microseconds, with the aggregates of their rows, in any order.
 
@@ -165,6 +168,7 @@ def aggregate_between(
         time: the column with a row's time.
         by: the columns that must be equal.
         aggregates: the aggregates, by the names of their columns.
+        here: returns, after `read`, whether the rows are so few that the driver joins them.
     """
     intervals = _matchable(spans, F.col(FROM) < F.col(TO), by)
     intervals = intervals.select(*quoted(by), FROM, TO).distinct()
@@ -200,6 +204,12 @@ def aggregate_between(
     join = partial(_figure_batches, tuple(by), figures)
     if few.num_rows > BROADCAST_LIMIT:
         figures_of_tasks = _sliced(intervals, right, by, join, schema)
+    elif here():
+        columns = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])
+        joined = map(pa.table, join(few, _within(right, low, high).toArrow().to_batches()))
+        tables = (table.select(columns.names).cast(columns) for table in joined)
+        all_figures = pa.concat_tables([columns.empty_table(), *tables])
+        figures_of_tasks = frame_of(spans.sparkSession, all_figures)
     else:
         figures_of_tasks = _within(right, low, high).mapInArrow(partial(join, few), schema)
 

@@ -95,7 +95,7 @@ def _fills(
     periods = periods.withColumn("__apart", F.lit(False))
     if block.combine is not None:
         periods = periods.unionByName(_disjoint_periods(periods))
-    joined = aggregate_between(periods, rows, TIME, block.join_on, how)
+    joined = aggregate_between(periods, rows, TIME, block.join_on, how, lambda: request.pins.are_few)
     is_final = (F.col("__state") == "final") & in_hours(F.col(TO) - 1, required)
     fills = joined.select(
         "hour",

@@ -70,9 +70,8 @@ def open_frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -
         if earlier:
             states = _state_column(request.pins.read(TABLE, earlier), block)
             rows = rows.unionByName(states, allowMissingColumns=True)
-        rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
         frames = FrameBuilder(block, tuple(to_ranges(hours)), schema_of(block), turns)
-        tasks.append(BlockTask(name, rows, compute_counting=frames))
+        tasks.append(BlockTask(name, rows, compute_counting=frames, by=[*block.key]))
     return StepResult(tasks)
 
 

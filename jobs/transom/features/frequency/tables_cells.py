@@ -60,7 +60,7 @@ def cells_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[date
         state = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
         rows = rows.unionByName(state.drop("block"), allowMissingColumns=True)
     updater = CellUpdater(block, runs, Table.load(TABLE).block_schema())
-    return BlockTask(block.name, rows.repartition(1), compute_counting=updater)
+    return BlockTask(block.name, rows, compute_counting=updater, by=())
 
 
 @dataclass(frozen=True)

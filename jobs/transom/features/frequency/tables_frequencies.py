@@ -28,7 +28,7 @@ from transom.features.items.columns import columns_by_name
 from transom.features.items.tables import item_schema
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.selection import Selection, together
+from transom.storage.selection import Selection
 
 TABLE = "frequencies"
 NONE = -1
@@ -44,7 +44,7 @@ def frequencies_of(request: StepRequest, block: FrequencyBlock, targets: Sequenc
     )
     rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets, [heavy])
     reporter = FrequencyReporter(block, runs, item_schema(TABLE, block.item))
-    return BlockTask(block.name, together(rows, ()), compute_counting=reporter)
+    return BlockTask(block.name, rows, compute_counting=reporter, by=())
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,14 @@ WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
 def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
     """Return the matrices and items of each target hour of a block."""
     schema = partial_schema(block)
-    counts = count_by_tick(request.pins.read("events", targets), block).repartition(*quoted(block.item))
-    partials = counts.mapInArrow(partial(partial_matrices, block, schema), from_arrow_schema(schema))
-    partials = partials.repartition(HOUR_NUMBER).sortWithinPartitions(HOUR_NUMBER)
+    matrices = partial(partial_matrices, block, schema)
+    counts = count_by_tick(request.pins.read("events", targets), block)
     merged = MergedMatrices(block, item_schema(TABLE, block.item))
+    if request.pins.are_few:
+        rows = pa.Table.from_batches(matrices(counts.toArrow().to_batches()), schema).sort_by(HOUR_NUMBER)
+        return BlockTask(block.name, rows, compute_counting=merged)
+    partials = counts.repartition(*quoted(block.item)).mapInArrow(matrices, from_arrow_schema(schema))
+    partials = partials.repartition(HOUR_NUMBER).sortWithinPartitions(HOUR_NUMBER)
     return BlockTask(block.name, partials, compute_counting=merged)
 
 

@@ -35,11 +35,6 @@ def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
     )
 
 
-def by_key(rows: DataFrame, block: PatternBlock) -> DataFrame:
-    """Repartition rows so that those of a key are in one partition, in any order."""
-    return rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-
-
 @dataclass(frozen=True)
 class PatternRecords(KeyedRecords):
     """All records of a task, ordered by key, time, file and line. A record may occur twice: from the events,

@@ -18,7 +18,7 @@ from transom.engine.hours import extend_back
 from transom.features.patterns.algorithm import episodes
 from transom.features.patterns.resolve import PatternBlock
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
-from transom.storage.selection import Selection, select, together
+from transom.storage.selection import Selection, select
 
 TABLE = "episodes"
 
@@ -38,11 +38,11 @@ def episodes_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Ste
         as_episode = {"matches": (1, "bigint"), "state": (None, "string")}
         matches = Selection("matches", name, targets, of_match, as_episode)
         earlier = Selection(TABLE, name, hours, of_episode)
-        rows = together(select(request.pins, [matches, earlier]), block.key)
+        rows = select(request.pins, [matches, earlier])
         compute = partial(
             episode_rows, list(block.key), list(map(micros, targets)), block.merging, block.schema(TABLE)
         )
-        tasks.append(BlockTask(name, rows, compute))
+        tasks.append(BlockTask(name, rows, compute, by=[*block.key]))
         counts = request.rows.get((name, "matches"), {})
         metrics |= {(name, hour): {"matches_read": counts.get(hour, 0)} for hour in targets}
     return StepResult(tasks, precomputed_metrics=metrics)

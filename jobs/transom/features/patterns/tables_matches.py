@@ -25,7 +25,7 @@ from transom.features.patterns.algorithm.batches import (
 from transom.features.patterns.algorithm.instance_search import smallest
 from transom.features.patterns.algorithm.pattern import EventPattern, RecordSequence
 from transom.features.patterns.custom_detector import Detector, Record
-from transom.features.patterns.records import PatternRecords, by_key, of_events
+from transom.features.patterns.records import PatternRecords, of_events
 from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, WorkCounter, hours_of, set_max
 from transom.ledger.input_hashes import partitions_read
@@ -55,7 +55,9 @@ def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Step
             rows = rows.unionByName(stored.select(*columns))
         detector = _ship(block.detector) if block.detector else None
         finder = MatchFinder(block, to_ranges(targets), detector, block.schema(TABLE))
-        tasks.append(BlockTask(name, by_key(rows, block), compute_counting=finder))
+        isolated = detector is not None
+        key = [*block.key]
+        tasks.append(BlockTask(name, rows, compute_counting=finder, by=key, isolated=isolated))
     return StepResult(tasks)
 
 

@@ -24,6 +24,7 @@ from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED, estimates
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
+from transom.storage.selection import Selection
 
 TABLE = "persistent_items"
 
@@ -32,8 +33,9 @@ def persistent_items_of(
     request: StepRequest, block: PersistenceBlock, targets: Sequence[datetime]
 ) -> BlockTask:
     """Return the persistent items of each target hour of a block."""
-    rows = request.pins.read(tuples.TABLE, targets)
-    rows = rows.where((F.col("block") == block.name) & F.col("row_kind").isin(tuples.ITEM, tuples.EXITED))
+    kinds = {"row_kind": [tuples.ITEM, tuples.EXITED]}
+    stored = {of: of for of in ("hour", *block.item, *tuples.STATE)}
+    rows = Selection(tuples.TABLE, block.name, targets, stored, only=kinds).frame(request.pins)
     for ignored in block.ignored:
         is_before = _is_before(ignored.until, block)
         rows = rows.where(~(is_among(block.item, ignored.items) & is_before))

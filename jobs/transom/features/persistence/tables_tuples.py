@@ -45,6 +45,7 @@ from transom.features.persistence.check_metrics import MISCOUNTED, PAIRS, STARTS
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.selection import Selection
 
 TABLE = "tuples"
 MAX_ROWS = 2**17
@@ -56,17 +57,24 @@ SLOTS = ("start", "latest")
 """Columns of `Tuples` with slots."""
 NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "gap_squares")
 """Columns of `Tuples` with a number in each row."""
+STATE = ("row_kind", *NUMBERS, "bits", "since")
+"""Columns of stored state."""
 
 
 def tuples_of(request: StepRequest, block: PersistenceBlock, targets: Sequence[datetime]) -> BlockTask:
     """Return the tuples and the report of each target hour of a block."""
     runs, stored = hour_runs(request, block.name, TABLE, targets, block.back)
-    rows = observe_slots(request.pins.read("events", targets), block)
-    if stored:
-        state = _as_struct(request.pins.read(TABLE, stored), block)
-        rows = rows.unionByName(state, allowMissingColumns=True)
+    rows: DataFrame | pa.Table = observe_slots(request.pins.read("events", targets), block)
+    columns = {of: of for of in ("hour", *block.item, *STATE)}
+    state = Selection(TABLE, block.name, stored, columns, only={"row_kind": [TUPLE, ITEM, REPORTED]})
+    few = state.on_driver(request.pins) if request.pins.are_few else None
+    if few is not None:
+        rows = pa.concat_tables([rows.toArrow(), _in_struct(few, block)], promote_options="default")
+    elif stored:
+        left = _as_struct(state.in_spark(request.pins), block)
+        rows = rows.unionByName(left, allowMissingColumns=True)
     tracker = PersistenceTracker(block, runs, item_schema(TABLE, block.item))
-    return BlockTask(block.name, rows.repartition(*quoted(block.item)), compute_counting=tracker)
+    return BlockTask(block.name, rows, compute_counting=tracker, by=[*block.item])
 
 
 def observe_slots(events: DataFrame, block: PersistenceBlock) -> DataFrame:
@@ -79,13 +87,14 @@ def observe_slots(events: DataFrame, block: PersistenceBlock) -> DataFrame:
 
 def _as_struct(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     """Return stored state in one column, so that pairs have only one null in addition."""
-    of_block = rows.where((F.col("block") == block.name) & (F.col("row_kind") != EXITED))
-    columns = (
-        (F.unix_micros(name) if name in (*SLOTS, "since") else F.col(name)).alias(name)
-        for name in ("row_kind", *NUMBERS, "bits", "since")
-    )
-    hour, state = hour_number().alias(HOUR_NUMBER), F.struct(*columns).alias("left")
-    return of_block.select(*quoted(block.item), hour, state)
+    return rows.select(*quoted(block.item), hour_number().alias(HOUR_NUMBER), F.struct(*STATE).alias("left"))
+
+
+def _in_struct(rows: pa.Table, block: PersistenceBlock) -> pa.Table:
+    """Return what `_as_struct` returns, on the driver."""
+    left = pa.StructArray.from_arrays([rows[name].combine_chunks() for name in STATE], STATE)
+    hour = pa.array(int64s(rows["hour"]) // HOUR_LENGTH)
+    return rows.select(list(block.item)).append_column(HOUR_NUMBER, hour).append_column("left", left)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Which of the files that tasks have written a run publishes, and what remains of the others."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,7 +24,7 @@ from transom.ledger.stage import BlockOutput, BlockTask, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.digest import row_hash_sql
 from transom.storage.store import Store
-from transom.storage.tables import Table
+from transom.storage.tables import LakeError, Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 KINDS = {"block": "string", "hour": "timestamp", "n": "bigint"}
@@ -190,3 +192,82 @@ def test_few_rows_in_many_batches_are_measured_together(
     assert measured == [100]
     _, _, _, sums = json.loads(report["report"][0].as_py())
     assert [of_hour["__bytes"][1] for _, of_hour in sums] == [50, 50]
+
+
+WhereTasksRun = Callable[..., tuple[set[str], StagedOutput]]
+
+
+@pytest.fixture
+def where_tasks_run(spark: SparkSession, tmp_path: Path) -> WhereTasksRun:
+    """Return a function that runs tasks over two rows of each, and returns which blocks ran on the driver."""
+    driver = os.getpid()
+
+    def run(few: bool, **tasks: BlockTask) -> tuple[set[str], StagedOutput]:
+        def of_process(batches: Iterable[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
+            here = os.getpid() == driver
+            for batch in batches:
+                for number in batch["id"].to_pylist():
+                    counters.add("here", np.array([number]), np.array([int(here)]))
+                yield from rows_of([[1], [2]], [batch])
+
+        ready = [replace(task, compute_counting=of_process) for task in tasks.values()]
+        output = StagedOutput(Store(spark, str(tmp_path)), STEP, ready, 2, few)
+        here = {block for block, counters in output.counted.items() if any(counters.sums.values())}
+        return here, output
+
+    return run
+
+
+@pytest.mark.parametrize(("few", "here"), [(False, {"b"}), (True, {"a", "b"})], ids=["many rows", "few rows"])
+def test_tasks_of_few_rows_run_on_the_driver(
+    spark: SparkSession,
+    where_tasks_run: WhereTasksRun,
+    few: bool,
+    here: set[str],
+) -> None:
+    frame = spark.range(0, 2, 1, 2)
+    tasks = {"a": BlockTask("a", frame, by=()), "b": BlockTask("b", pa.table({"id": [0, 1]}))}
+    blocks, output = where_tasks_run(few, **tasks)
+    assert blocks == here
+    counts = {(row["block"], row["hour"].astimezone(UTC)): row["count"] for row in output.aggregates}
+    assert counts == {(block, hour): 1 for block in "ab" for hour in at(1, 2)}
+    rows = output.rows().toArrow().to_pylist()
+    assert {(row["block"], row["hour"].astimezone(UTC), row["n"]) for row in rows} == {
+        (block, hour, 1) for block in "ab" for hour in at(1, 2)
+    }
+    assert len(rows) == 4
+
+
+def test_task_with_code_of_a_stream_file_never_runs_on_the_driver(
+    spark: SparkSession, where_tasks_run: WhereTasksRun
+) -> None:
+    isolated = BlockTask("a", spark.range(0, 2, 1, 2), isolated=True)
+    assert where_tasks_run(True, a=isolated, b=BlockTask("b", spark.range(2)))[0] == {"b"}
+
+
+@pytest.mark.parametrize(("by", "partitions"), [(None, 4), ((), 1), (("part",), 2)])
+def test_equal_values_of_a_task_are_in_one_partition(
+    spark: SparkSession, tmp_path: Path, by: Sequence[str] | None, partitions: int
+) -> None:
+    def counts(batches: Iterable[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
+        parts = {part for batch in batches for part in batch["part"].to_pylist()}
+        if parts:
+            counters.add("partitions", np.array([0]), np.array([1]))
+            counters.add("values", np.array([0]), np.array([len(parts)]))
+        return iter(())
+
+    rows = spark.range(0, 400, 1, 4).selectExpr("id % 2 AS part")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    output = StagedOutput(Store(spark, str(tmp_path)), STEP, [BlockTask("a", rows, None, counts, by)], 1)
+    spark.conf.unset("spark.sql.adaptive.enabled")
+    assert output.counted["a"].sums[0, "values"] == (2 if by else 2 * partitions)
+    assert output.counted["a"].sums[0, "partitions"] <= partitions
+
+
+def test_staged_file_that_is_lost_is_noticed_before_it_is_read_on_the_driver(
+    spark: SparkSession, where_tasks_run: WhereTasksRun, tmp_path: Path
+) -> None:
+    _, output = where_tasks_run(True, a=BlockTask("a", pa.table({"id": [0, 1]})))
+    next(tmp_path.rglob("*.parquet")).unlink()
+    with pytest.raises(LakeError, match="1 of 2 files that were written for lines cannot be found"):
+        output.rows()

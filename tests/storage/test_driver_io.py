@@ -83,6 +83,22 @@ def test_size_of_lists_is_that_of_their_elements(tmp_path: Path) -> None:
     assert reader.rows_within({hour(0)}, size - 1) is None
 
 
+def test_reader_keeps_the_version_of_a_table_that_is_updated(tmp_path: Path) -> None:
+    def add(*numbers: int) -> None:
+        rows = pa.table({"hour": pa.array([hour(0)] * len(numbers), pa.timestamp("us", "UTC")), "n": numbers})
+        write_deltalake(tmp_path / "lines", rows, mode="append", partition_by=["hour"])
+
+    add(1, 2)
+    table = DeltaTable(tmp_path / "lines")
+    reader = small.TableReader(table)
+    size = reader.size([hour(0)])
+    add(3)
+    table.update_incremental()
+    assert table.version() == 1
+    assert reader.rows([hour(0)])["n"].to_pylist() == [1, 2]
+    assert reader.size([hour(0)]) == size
+
+
 def test_size_of_rows_is_known_before_they_are_read(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
         [("abc", 1, [5, 6]), (None, 2, None), ("\u00fc", 3, [])], "raw string, n bigint, list array<bigint>"

@@ -2,10 +2,11 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
 from transom.storage.open_tables import OpenTables
@@ -63,6 +64,23 @@ def test_commits_of_the_same_table_do_not_open_it_again(tmp_path: Path) -> None:
     write_deltalake(folder.open("t"), pa.table({"text": ["own"]}), mode="append")
     assert folder.open("t") is opened
     assert folder.revision("t").version == COMMITS + 1
+
+
+def test_own_commits_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, COMMITS, "old")
+    folder = TableFolder(str(tmp_path))
+    monkeypatch.setattr(DeltaTable, "update_incremental", Mock(side_effect=AssertionError("read again")))
+    for number in range(3):
+        write_deltalake(folder.open("t"), pa.table({"text": ["own"]}), mode="append")
+        assert folder.revision("t").version == COMMITS + number
+    monkeypatch.undo()
+    write_deltalake(folder.open("t"), pa.table({"text": ["own"]}), mode="append")
+    write_deltalake(tmp_path / "t", pa.table({"text": ["other"]}), mode="append")
+    assert folder.revision("t").version == COMMITS + 4
+    # A recreated table may have as many commits.
+    write_deltalake(folder.open("t"), pa.table({"text": ["own"]}), mode="append")
+    make(tmp_path, COMMITS + 6, "new")
+    assert folder.open("t").to_pyarrow_table()["text"].to_pylist() == ["new"] * (COMMITS + 6)
 
 
 @pytest.mark.parametrize("hours", [(1,), (1, 1, 1)])

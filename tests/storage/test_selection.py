@@ -98,3 +98,17 @@ def test_rows_are_few_until_spark_reads_a_table(pins: PinnedTables, monkeypatch:
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 0)
     assert pins.read("lines", [hour(0)]).count() == 24
     assert not pins.are_few
+
+
+def test_pinned_rows_stay_when_the_table_changes(pins: PinnedTables) -> None:
+    selection = Selection("lines", "a", [hour(0)], {"n": "n"})
+    no_rows = LINES.arrow_schema().empty_table()
+    pins.store.write(Write(LINES, no_rows, {None: [hour(0)]}), Claim("stage", "run", 2))
+    assert pins.store.open("lines").version() == pins.versions["lines"] + 1
+    rows = selection.on_driver(pins)
+    assert rows is not None
+    assert rows.num_rows == 12
+    assert pins.read("lines", [hour(0)]).count() == 24
+    later = selection.on_driver(pins.store.pin(["lines"]))
+    assert later is not None
+    assert later.num_rows == 0

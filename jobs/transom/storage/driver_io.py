@@ -6,19 +6,18 @@ seconds to load its code in a new application. delta-rs takes milliseconds.
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Field
+from deltalake import DeltaTable, Field, QueryBuilder
 from deltalake.schema import ArrayType as ArrayField
 
 from transom.core.exact_sums import Int64s
 from transom.storage.data_files import hours_of
-from transom.storage.tables import in_hours_sql, query, stream
+from transom.storage.tables import in_hours_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,16 +67,18 @@ class TableReader:
     """A table at one version.
 
     Args:
-        table: the table, opened at the version; nothing may update it.
+        table: the table at this version; it may be updated later.
+
+    Attributes:
+        schema: its schema.
     """
 
     def __init__(self, table: DeltaTable) -> None:
-        self.table = table
-
-    @cached_property
-    def _files(self) -> pa.Table:
-        files = pa.table(self.table.get_add_actions(flatten=True))
-        return files.select(["size_bytes", "partition.hour", "path"])
+        self.schema = table.schema()
+        files = pa.table(table.get_add_actions(flatten=True))
+        self._files = files.select(["size_bytes", "partition.hour", "path"])
+        # A builder keeps the version that the table has now.
+        self._builder = QueryBuilder().register("t", table)
 
     @property
     def sources(self) -> Mapping[int, str]:
@@ -104,7 +105,7 @@ class TableReader:
 
     def rows(self, hours: Collection[datetime]) -> pa.Table:
         """Return the rows of some hours."""
-        return self._in_own_types(query(self.table, f"SELECT * FROM t WHERE {in_hours_sql(hours)}"))
+        return self._in_own_types(self._query(f"SELECT * FROM t WHERE {in_hours_sql(hours)}").read_all())
 
     def rows_within(
         self,
@@ -123,11 +124,11 @@ class TableReader:
             columns: the columns to read. Default: all.
             where: a further condition, as SQL.
         """
-        fields = [of for of in self.table.schema().fields if columns is None or of.name in columns]
+        fields = [of for of in self.schema.fields if columns is None or of.name in columns]
         size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
         names = ", ".join(f'"{field.name}"' for field in fields)
         condition = f"{in_hours_sql(hours)} AND ({where})"
-        rows = stream(self.table, f"SELECT {names}, {size} AS {SIZE} FROM t WHERE {condition}")
+        rows = self._query(f"SELECT {names}, {size} AS {SIZE} FROM t WHERE {condition}")
         batches, total = [], 0
         for batch in rows:
             total += pc.sum(batch[SIZE]).as_py() or 0
@@ -136,9 +137,12 @@ class TableReader:
             batches.append(batch)
         return self._in_own_types(pa.Table.from_batches(batches, rows.schema).drop_columns([SIZE])), total
 
+    def _query(self, sql: str) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_stream(self._builder.execute(sql))
+
     def _in_own_types(self, rows: pa.Table) -> pa.Table:
         # DataFusion returns text as string views.
-        schema = pa.schema(self.table.schema().to_arrow())
+        schema = pa.schema(self.schema.to_arrow())
         return rows.cast(pa.schema([schema.field(name) for name in rows.column_names]))
 
 

@@ -55,7 +55,7 @@ class LatestTable:
             opened, self._opened = self._opened, None
             if opened is not None:
                 # An update takes a tenth of the time of reading the log, a search for a commit far less.
-                self._opened = opened if self._is_latest(opened[1]) else self._updated(*opened)
+                self._opened = self._if_latest(*opened) or self._updated(*opened)
             if self._opened is None:
                 table = DeltaTable(self.uri)
                 self._opened = table, self._revision(table)
@@ -66,12 +66,16 @@ class LatestTable:
         with self._lock:
             self._opened = table, self._revision(table)
 
-    def _is_latest(self, known: Revision) -> bool:
-        """Return whether a revision is still the last one: its commit is there, and the next one is not."""
-        return known.size is not None and self._commits(known.version, 2) == [
-            known,
-            Revision(known.version + 1, None, None),
-        ]
+    def _if_latest(self, table: DeltaTable, known: Revision) -> tuple[DeltaTable, Revision] | None:
+        """Return the opened table if no other commit follows its version, which a commit of its own may have
+        raised."""
+        if known.size is None:
+            return None
+        commits = self._commits(known.version, table.version() - known.version + 2)
+        *_, latest, following = commits
+        if commits[0] != known or latest.size is None or following.size is not None:
+            return None
+        return table, latest
 
     def _updated(self, table: DeltaTable, known: Revision) -> tuple[DeltaTable, Revision] | None:
         """Update the opened table; return None if it was recreated or cannot be read."""

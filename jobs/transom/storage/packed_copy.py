@@ -48,7 +48,7 @@ class PackedCopy:
         self._uri = uri
         numbers = set(map(number_of, excluded))
         self._sources = {hour: source for hour, source in stored.sources.items() if hour not in numbers}
-        schema = [*pa.schema(stored.table.schema().to_arrow()), *own_columns, pa.field(SOURCE, pa.string())]
+        schema = [*pa.schema(stored.schema.to_arrow()), *own_columns, pa.field(SOURCE, pa.string())]
         rows = self._read(pa.schema(schema))
         sources = zip(hours_of(rows["hour"]).tolist(), rows[SOURCE].to_pylist(), strict=True)
         valid = pa.array([self._sources.get(hour) == source for hour, source in sources], pa.bool_())

@@ -299,8 +299,11 @@ class PinnedTables:
 
     def _at(self, table: str, version: int) -> small.TableReader:
         if (table, version) not in self._readers:
-            uri = f"{self.store.root}/{table}"
-            self._readers[table, version] = small.TableReader(DeltaTable(uri, version=version))
+            # Reading the log takes longer than the rows of an hour.
+            latest = self.store.open(table)
+            pinned = latest.version() == version
+            at = latest if pinned else DeltaTable(f"{self.store.root}/{table}", version=version)
+            self._readers[table, version] = small.TableReader(at)
         return self._readers[table, version]
 
     def _frame(self, table: str, version: int, hours: Collection[datetime]) -> DataFrame:
@@ -310,7 +313,7 @@ class PinnedTables:
         """
         reader = self._at(table, version)
         paths = reader.paths(hours)
-        schema = StructType.fromJson(json.loads(reader.table.schema().to_json()))
+        schema = StructType.fromJson(json.loads(reader.schema.to_json()))
         listed = read_listed(self.store.spark, self.store.uri(table), schema, paths)
         return self._load(table, version).where(in_hours(hours)) if listed is None else listed
 

@@ -20,6 +20,7 @@ from transom.ledger.waivers import Waiver, check_result_of
 from transom.storage import digest as digests
 from transom.storage.digest import HASH
 from transom.storage.driver_io import SIZE, bytes_of
+from transom.storage.session import to_arrow
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _rows_of_metrics(
         frames += computed.metrics(rows.read)
     if frames:
         union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-        yield from union.toArrow().to_pylist()
+        yield from to_arrow(union).to_pylist()
 
 
 def evaluate(

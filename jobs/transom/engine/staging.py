@@ -33,7 +33,7 @@ from transom.storage import driver_io as small
 from transom.storage.data_files import MOST_HOURS, DataFile, DataFileWriter, delete_uncommitted, sort_by_hour
 from transom.storage.filesystem import resolve_filesystem
 from transom.storage.listed_files import hour_of_file, literal_path
-from transom.storage.session import frame_of
+from transom.storage.session import frame_of, to_arrow
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, Table
 
@@ -182,7 +182,7 @@ class StagedOutput:
 
     def _run_here(self, task: BlockTask) -> Iterator[str]:
         """Run a task on the driver; yield its reports."""
-        rows = task.frame if isinstance(task.frame, pa.Table) else task.frame.toArrow()
+        rows = task.frame if isinstance(task.frame, pa.Table) else to_arrow(task.frame)
         for batch in self._writer(task)(rows.to_batches(max_chunksize=LEAST_ROWS)):
             yield from batch["report"].to_pylist()
 
@@ -191,7 +191,7 @@ class StagedOutput:
         if not tasks:
             return []
         frames = (_partitioned(task).mapInArrow(self._writer(task), "report string") for task in tasks)
-        reports: list[str] = reduce(DataFrame.unionAll, frames).toArrow()["report"].to_pylist()
+        reports: list[str] = to_arrow(reduce(DataFrame.unionAll, frames))["report"].to_pylist()
         return reports
 
     def _collect(self, reports: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from transom.core.locations import spark_server
 from transom.storage.connect import connect
@@ -82,6 +82,19 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
         return spark.createDataFrame(rows.schema.empty_table())
     # A server refuses an empty table.
     return spark.createDataFrame([], from_arrow_schema(rows.schema, prefer_timestamp_ntz=False))
+
+
+def to_arrow(rows: DataFrame) -> pa.Table:
+    """Return the rows of a frame on the driver.
+
+    `toArrow` of a session on a server requests the schema first, which takes as long as a query of few rows;
+    the answer of the query has it, too.
+    """
+    if spark_server() is not None:
+        table, schema = rows._to_table()  # type: ignore[operator]
+        if schema is not None:
+            return table.cast(to_arrow_schema(schema, timezone="UTC"))
+    return rows.toArrow()
 
 
 def use_utc() -> None:

@@ -33,7 +33,7 @@ from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import quoted
 from transom.features.fills.algorithm.vectorised import Between
-from transom.storage.session import frame_of
+from transom.storage.session import frame_of, to_arrow
 from transom.storage.tables import ARROW_TYPES
 
 BROADCAST_LIMIT = 2**18
@@ -172,9 +172,9 @@ def aggregate_between(
     """
     intervals = _matchable(spans, F.col(FROM) < F.col(TO), by)
     intervals = intervals.select(*quoted(by), FROM, TO).distinct()
-    few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
+    few = to_arrow(intervals.limit(BROADCAST_LIMIT + 1))
     if few.num_rows > BROADCAST_LIMIT:
-        low, high = intervals.agg(F.min(FROM), F.max(TO)).toArrow().to_pylist()[0].values()
+        low, high = to_arrow(intervals.agg(F.min(FROM), F.max(TO))).to_pylist()[0].values()
     else:
         low, high = pc.min(few[FROM]).as_py() or 0, pc.max(few[TO]).as_py() or 0
     rows = read(low, high)
@@ -206,7 +206,7 @@ def aggregate_between(
         figures_of_tasks = _sliced(intervals, right, by, join, schema)
     elif here():
         columns = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])
-        joined = map(pa.table, join(few, _within(right, low, high).toArrow().to_batches()))
+        joined = map(pa.table, join(few, to_arrow(_within(right, low, high)).to_batches()))
         tables = (table.select(columns.names).cast(columns) for table in joined)
         all_figures = pa.concat_tables([columns.empty_table(), *tables])
         figures_of_tasks = frame_of(spans.sparkSession, all_figures)

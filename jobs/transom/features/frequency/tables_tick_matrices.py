@@ -33,6 +33,7 @@ from transom.features.items.columns import HOUR_NUMBER, columns_by_name, count_i
 from transom.features.items.tables import item_schema
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.session import to_arrow
 
 TABLE = "tick_matrices"
 WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
@@ -46,7 +47,7 @@ def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Seque
     counts = count_by_tick(request.pins.read("events", targets), block)
     merged = MergedMatrices(block, item_schema(TABLE, block.item))
     if request.pins.are_few:
-        rows = pa.Table.from_batches(matrices(counts.toArrow().to_batches()), schema).sort_by(HOUR_NUMBER)
+        rows = pa.Table.from_batches(matrices(to_arrow(counts).to_batches()), schema).sort_by(HOUR_NUMBER)
         return BlockTask(block.name, rows, compute_counting=merged)
     partials = counts.repartition(*quoted(block.item)).mapInArrow(matrices, from_arrow_schema(schema))
     partials = partials.repartition(HOUR_NUMBER).sortWithinPartitions(HOUR_NUMBER)

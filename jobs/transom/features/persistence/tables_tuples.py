@@ -46,6 +46,7 @@ from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.selection import Selection
+from transom.storage.session import to_arrow
 
 TABLE = "tuples"
 MAX_ROWS = 2**17
@@ -69,7 +70,7 @@ def tuples_of(request: StepRequest, block: PersistenceBlock, targets: Sequence[d
     state = Selection(TABLE, block.name, stored, columns, only={"row_kind": [TUPLE, ITEM, REPORTED]})
     few = state.on_driver(request.pins) if request.pins.are_few else None
     if few is not None:
-        rows = pa.concat_tables([rows.toArrow(), _in_struct(few, block)], promote_options="default")
+        rows = pa.concat_tables([to_arrow(rows), _in_struct(few, block)], promote_options="default")
     elif stored:
         left = _as_struct(state.in_spark(request.pins), block)
         rows = rows.unionByName(left, allowMissingColumns=True)

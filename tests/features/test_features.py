@@ -152,14 +152,14 @@ def test_feature_of_the_tests_is_parsed_computed_checked_and_reported(
     assert result["crowd"].title == "toy: a crowd of 10.0.0.1"
     assert "the rule: no crowd has more than three events" in result["check_failed"].evidence
 
-    # Nothing is left to do: no session is needed, and only `files` is opened twice,
-    # the second time at the version that the run reads.
+    # Nothing is left to do: no session is needed, and only `ledger` is opened twice: nothing else may use the
+    # table of the shared states.
     opened = Counter[str]()
     monkeypatch.setattr(DeltaTable, "__init__", counting(DeltaTable.__init__, opened))
     none = SessionOnDemand(Mock(side_effect=AssertionError("a session was created")))
     again = run_stages(none, stream, Interval(hour(0), hour(2)), lake=lake, command="run")
     assert [gate.passed for gate in again] == [True, False]
-    assert {uri for uri, times in opened.items() if times > 1} == {f"{lake}/toy/files"}
+    assert {uri for uri, times in opened.items() if times > 1} == {f"{lake}/toy/ledger"}
 
 
 def test_feature_of_the_tests_is_described_and_validated() -> None:

@@ -33,7 +33,8 @@ from transom.features.ingest.hour_plan import IngestDecision
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.ledger.damage import Damage
 from transom.ledger.input_hashes import is_stale
-from transom.ledger.ledger import TOKENS_FROM, Ledger
+from transom.ledger.ledger import Ledger
+from transom.ledger.partition_states import TOKENS_FROM
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.file_faults import fault_of, files_of, open_or_fault

@@ -23,6 +23,7 @@ from bench.draw import END, FIRST
 from bench.measure import LONG
 from transom.app import run_stage as job
 from transom.core.intervals import Interval, format_hour
+from transom.engine.staging import partitioned
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.tables_aggregates import aggregates_of
 from transom.features.aggregates.tables_granules import granules_of
@@ -77,7 +78,7 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     (reports,) = aggregates_of(request, blocks).tasks
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)
-    added = reports.frame.mapInArrow(_added(reports.compute_counting, names), ddl)
+    added = partitioned(reports).mapInArrow(_added(reports.compute_counting, names), ddl)
     [row] = added.agg(*(F.sum(name).alias(name) for name in names)).collect()
     return [int(row[name]) for name in names]
 

@@ -20,6 +20,7 @@ from bench.framing_log import ABOVE
 from bench.staged import staged
 from bench.ways import timed
 from transom.core.intervals import Interval
+from transom.engine.staging import partitioned
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.resolve import ResolvedFrames, frame_block_of
 from transom.features.frames.spec import Frame
@@ -53,7 +54,7 @@ def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: I
             yield rows.filter(pc.equal(rows["row_kind"], open_frames.FINAL))
 
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    closed = share.frame.mapInArrow(finals, ddl(kinds))
+    closed = partitioned(share).mapInArrow(finals, ddl(kinds))
     # Only open frames have a column with the last reading; of a final frame, its end is that time.
     return closed.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
 

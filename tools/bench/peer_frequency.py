@@ -25,6 +25,7 @@ from bench.staged import staged
 from bench.ways import timed
 from transom.api import read
 from transom.core.intervals import HOUR, Interval
+from transom.engine.staging import partitioned
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
@@ -50,7 +51,7 @@ def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list
     made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    rows = share.frame.mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
+    rows = partitioned(share).mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
     return rows.withColumn("block", F.lit(block.name))
 
 
@@ -62,7 +63,7 @@ def reports(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[da
     made = share.compute_counting
     assert made is not None
     kinds = {name: kind for name, kind in columns.items() if name != "block"}
-    return share.frame.mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
+    return partitioned(share).mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
 
 
 def by_hour(events: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ from bench.persistence_log import SLOT
 from bench.staged import staged
 from bench.ways import timed
 from transom.core.intervals import HOUR, Interval
+from transom.engine.staging import partitioned
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.ledger.stage import StepRequest
@@ -45,7 +46,7 @@ def computed(
     made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    return share.frame.mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
+    return partitioned(share).mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
 
 
 def pairs_of(events: DataFrame) -> DataFrame:

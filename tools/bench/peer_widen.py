@@ -27,6 +27,7 @@ from transom.arrays.range_queries import expand_ranges
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
 from transom.engine.hours import quoted
+from transom.engine.staging import partitioned
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.algorithm.batches import AT_A_TIME
@@ -88,12 +89,12 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
     assert counted is not None
     table = Table.load(batches.TABLE).declare(key=block.key, carried=block.carried_columns())
     kinds = ddl({name: kind for name, kind in table.columns.items() if name != "block"})
-    rows = carried.frame.mapInArrow(lambda some: counted(some, TaskCounters()), kinds)
+    rows = partitioned(carried).mapInArrow(lambda some: counted(some, TaskCounters()), kinds)
     tables = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
     request = StepRequest(DataFrameTables(store, tables), targets, {block.name: []}, due)
     (found,) = matches.matches_of(request, blocks).tasks
     assert found.compute_counting is not None
-    return seen(found.frame, found.compute_counting)
+    return seen(partitioned(found), found.compute_counting)
 
 
 @dataclass(frozen=True)

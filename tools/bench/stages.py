@@ -25,6 +25,8 @@ LINES = (120, 5_000)
 """The numbers of lines per hour."""
 BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """The hours that ran before, so that the windows of a measured hour have their full length."""
+WARM_UP = 3
+"""The number of hours that a server runs before it is measured."""
 COLD = "nothing to do, spark-submit"
 WARM = "nothing to do, warm server"
 SESSION = "nothing to do, warm session"
@@ -105,9 +107,9 @@ def bench_hours(cache: Path) -> Iterator[dict[str, Any]]:
             whole = [_submit(cache, name, checkout, lines, Interval.of_hour(hour)) for hour in hours]
             yield _row("stages", f"{application(lines)}, {name}", _best(whole), costs[0])
         with spark_server.running(cache / "stages" / "server") as url:
-            hours = [BEFORE.end + number * HOUR for number in (5, 6, 7, 8)]
+            hours = [BEFORE.end + (5 + number) * HOUR for number in range(WARM_UP + 3)]
             jobs = [_on_server(cache, url, lines, hour) for hour in hours]
-        yield _row("stages", f"{on_server(lines)}, transom", _best(jobs[1:]), costs[0])
+        yield _row("stages", f"{on_server(lines)}, transom", _best(jobs[WARM_UP:]), costs[0])
 
 
 def bench_idle(cache: Path) -> Iterator[dict[str, Any]]:

@@ -190,7 +190,7 @@ class StagedOutput:
         """Run tasks as one job of Spark; return their reports."""
         if not tasks:
             return []
-        frames = (_partitioned(task).mapInArrow(self._writer(task), "report string") for task in tasks)
+        frames = (partitioned(task).mapInArrow(self._writer(task), "report string") for task in tasks)
         reports: list[str] = to_arrow(reduce(DataFrame.unionAll, frames))["report"].to_pylist()
         return reports
 
@@ -254,7 +254,8 @@ class StagedOutput:
         delete_uncommitted(self.store.uri(self.table.name), self._folder, self.adopted)
 
 
-def _partitioned(task: BlockTask) -> DataFrame:
+def partitioned(task: BlockTask) -> DataFrame:
+    """Return the input of a task in Spark, in the partitions that it needs."""
     if task.by is None:
         return task.frame
     return task.frame.repartition(*quoted(task.by)) if task.by else task.frame.repartition(1)

@@ -15,7 +15,7 @@ from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.spec.stream import Stream
-from transom.storage.selection import Selection, select
+from transom.storage.block_rows import BlockRows, select
 
 
 def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -25,7 +25,7 @@ def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) ->
         block = blocks[name]
         hours = extend_back(targets, block.reach)
         columns = ("granule", *block.key, "records", *block.state)
-        rows = select(request.pins, [Selection("granules", name, hours, {of: of for of in columns})])
+        rows = select(request.pins, [BlockRows("granules", name, hours, {of: of for of in columns})])
         compute = AggregateBuilder(block, to_ranges(targets), incomplete_hours(request, name))
         tasks.append(BlockTask(name, rows, compute_counting=compute, by=[*block.key]))
     return StepResult(tasks)

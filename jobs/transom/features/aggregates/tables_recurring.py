@@ -19,7 +19,7 @@ from transom.features.aggregates.resolve import AggregateBlock
 from transom.features.aggregates.tables_granules import select_events
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.selection import Selection, select
+from transom.storage.block_rows import BlockRows, select
 
 
 def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
@@ -43,7 +43,7 @@ def recurring_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> 
         item = [*block.key, *block.item]
         hours = extend_back(targets, block.reach_of(block.levels[-1]))
         columns = {of: of for of in ("granule", *item, "records")}
-        rows = select(request.pins, [Selection("item_granules", name, hours, columns)])
+        rows = select(request.pins, [BlockRows("item_granules", name, hours, columns)])
         compute = RecurringItems(block, to_ranges(targets), incomplete_hours(request, name))
         tasks.append(BlockTask(name, rows, compute, by=item))
     return StepResult(tasks)

@@ -28,7 +28,7 @@ from transom.features.items.columns import columns_by_name
 from transom.features.items.tables import item_schema
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.selection import Selection
+from transom.storage.block_rows import BlockRows
 
 TABLE = "frequencies"
 NONE = -1
@@ -39,7 +39,7 @@ def frequencies_of(request: StepRequest, block: FrequencyBlock, targets: Sequenc
     """Return the frequencies of each target hour of a block."""
     runs, stored = hour_runs(request, block.name, TABLE, targets, block.hours)
     columns = {of: of for of in ("hour", "since", *block.item)}
-    heavy = Selection(
+    heavy = BlockRows(
         TABLE, block.name, stored, columns, {"row_kind": (HEAVY, "string")}, {"state": ["partial"]}
     )
     rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets, [heavy])

@@ -23,7 +23,7 @@ from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopIt
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
-from transom.storage.selection import Selection, select, select_frame
+from transom.storage.block_rows import BlockRows, select, select_frame
 from transom.storage.store import PinnedTables
 
 Floats = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ def rows_of_windows(
     block: FrequencyBlock,
     read: Collection[datetime],
     hours: Iterable[datetime],
-    more: Sequence[Selection] = (),
+    more: Sequence[BlockRows] = (),
 ) -> pa.Table | DataFrame:
     """Return all rows of the windows that end with some hours.
 
@@ -51,7 +51,7 @@ def rows_of_windows(
     """
     kinds = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]
     columns = {of: of for of in ("hour", "row_kind", "records", *block.item)} | {"counters": "cells"}
-    rows = Selection(tick_matrices.TABLE, block.name, read, columns, only={"row_kind": kinds})
+    rows = BlockRows(tick_matrices.TABLE, block.name, read, columns, only={"row_kind": kinds})
     if not block.chained:
         return select(pins, [rows, *more])
     of_block = F.col("block") == block.name

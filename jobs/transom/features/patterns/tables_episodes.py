@@ -18,7 +18,7 @@ from transom.engine.hours import extend_back
 from transom.features.patterns.algorithm import episodes
 from transom.features.patterns.resolve import PatternBlock
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
-from transom.storage.selection import Selection, select
+from transom.storage.block_rows import BlockRows, select
 
 TABLE = "episodes"
 
@@ -36,8 +36,8 @@ def episodes_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Ste
         of_episode = common | {of: of for of in ("episode_id", "start_time", "matches", "state")}
         # A match becomes an episode without a state.
         as_episode = {"matches": (1, "bigint"), "state": (None, "string")}
-        matches = Selection("matches", name, targets, of_match, as_episode)
-        earlier = Selection(TABLE, name, hours, of_episode)
+        matches = BlockRows("matches", name, targets, of_match, as_episode)
+        earlier = BlockRows(TABLE, name, hours, of_episode)
         rows = select(request.pins, [matches, earlier])
         compute = partial(
             episode_rows, list(block.key), list(map(micros, targets)), block.merging, block.schema(TABLE)

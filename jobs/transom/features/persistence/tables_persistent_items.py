@@ -24,7 +24,7 @@ from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED, estimates
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
-from transom.storage.selection import Selection
+from transom.storage.block_rows import BlockRows
 
 TABLE = "persistent_items"
 
@@ -35,7 +35,7 @@ def persistent_items_of(
     """Return the persistent items of each target hour of a block."""
     kinds = {"row_kind": [tuples.ITEM, tuples.EXITED]}
     stored = {of: of for of in ("hour", *block.item, *tuples.STATE)}
-    rows = Selection(tuples.TABLE, block.name, targets, stored, only=kinds).frame(request.pins)
+    rows = BlockRows(tuples.TABLE, block.name, targets, stored, only=kinds).frame(request.pins)
     for ignored in block.ignored:
         is_before = _is_before(ignored.until, block)
         rows = rows.where(~(is_among(block.item, ignored.items) & is_before))

@@ -45,7 +45,7 @@ from transom.features.persistence.check_metrics import MISCOUNTED, PAIRS, STARTS
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.selection import Selection
+from transom.storage.block_rows import BlockRows
 from transom.storage.session import to_arrow
 
 TABLE = "tuples"
@@ -67,7 +67,7 @@ def tuples_of(request: StepRequest, block: PersistenceBlock, targets: Sequence[d
     runs, stored = hour_runs(request, block.name, TABLE, targets, block.back)
     rows: DataFrame | pa.Table = observe_slots(request.pins.read("events", targets), block)
     columns = {of: of for of in ("hour", *block.item, *STATE)}
-    state = Selection(TABLE, block.name, stored, columns, only={"row_kind": [TUPLE, ITEM, REPORTED]})
+    state = BlockRows(TABLE, block.name, stored, columns, only={"row_kind": [TUPLE, ITEM, REPORTED]})
     few = state.on_driver(request.pins) if request.pins.are_few else None
     if few is not None:
         rows = pa.concat_tables([to_arrow(rows), _in_struct(few, block)], promote_options="default")

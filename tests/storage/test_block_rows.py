@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.storage import driver_io as small
+from transom.storage.block_rows import BlockRows, select
 from transom.storage.fencing import Claim
-from transom.storage.selection import Selection, select
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
 from transom.storage.write import Write
@@ -47,11 +47,11 @@ def rows_of(rows: pa.Table | DataFrame) -> list[str]:
 
 
 SELECTIONS = [
-    Selection("lines", "a", [hour(0), hour(2)], {"time": "hour", "number": "n", "list": "list"}),
-    Selection("lines", "it's", [hour(1)], {"n": "n"}, {"kind": ("z", "string"), "none": (None, "bigint")}),
-    Selection("lines", "a", [hour(1)], {"n": "n", "kind": "kind"}, only={"kind": ["x", "it's"]}),
-    Selection("lines", "a", [], {"n": "n"}),
-    Selection("lines", "none", [hour(1)], {"n": "n"}),
+    BlockRows("lines", "a", [hour(0), hour(2)], {"time": "hour", "number": "n", "list": "list"}),
+    BlockRows("lines", "it's", [hour(1)], {"n": "n"}, {"kind": ("z", "string"), "none": (None, "bigint")}),
+    BlockRows("lines", "a", [hour(1)], {"n": "n", "kind": "kind"}, only={"kind": ["x", "it's"]}),
+    BlockRows("lines", "a", [], {"n": "n"}),
+    BlockRows("lines", "none", [hour(1)], {"n": "n"}),
 ]
 
 
@@ -85,7 +85,7 @@ def test_selections_are_joined_on_the_driver_or_in_spark(
 
 
 def test_only_selected_columns_and_rows_count(pins: PinnedTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    selection = Selection("lines", "a", [hour(0)], {"n": "n"})
+    selection = BlockRows("lines", "a", [hour(0)], {"n": "n"})
     # Four numbers of each of three kinds; files are smaller than the limit.
     for size, few in ((12 * small.FIXED, True), (12 * small.FIXED - 1, False)):
         monkeypatch.setattr(small, "SELECTED", size / small.MAX_DRIVER_BYTES)
@@ -101,7 +101,7 @@ def test_rows_are_few_until_spark_reads_a_table(pins: PinnedTables, monkeypatch:
 
 
 def test_pinned_rows_stay_when_the_table_changes(pins: PinnedTables) -> None:
-    selection = Selection("lines", "a", [hour(0)], {"n": "n"})
+    selection = BlockRows("lines", "a", [hour(0)], {"n": "n"})
     no_rows = LINES.arrow_schema().empty_table()
     pins.store.write(Write(LINES, no_rows, {None: [hour(0)]}), Claim("stage", "run", 2))
     assert pins.store.open("lines").version() == pins.versions["lines"] + 1

@@ -19,7 +19,7 @@ from transom.storage.tables import ARROW_TYPES, literal
 
 
 @dataclass(frozen=True)
-class Selection:
+class BlockRows:
     """The selection of a block's rows in some hours of a table.
 
     Attributes:
@@ -69,7 +69,7 @@ class Selection:
         return [("block", [self.block]), *self.only.items()]
 
 
-def select(pins: PinnedTables, selections: Iterable[Selection]) -> pa.Table | DataFrame:
+def select(pins: PinnedTables, selections: Iterable[BlockRows]) -> pa.Table | DataFrame:
     """Return the rows of several selections; a column that one of them lacks is null in its rows.
 
     Args:
@@ -88,7 +88,7 @@ def select(pins: PinnedTables, selections: Iterable[Selection]) -> pa.Table | Da
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 
-def select_frame(pins: PinnedTables, selections: Iterable[Selection]) -> DataFrame:
+def select_frame(pins: PinnedTables, selections: Iterable[BlockRows]) -> DataFrame:
     """Return the rows of several selections as a frame, as `select`."""
     frames = (one.in_spark(pins) for one in selections)
     return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)

@@ -37,21 +37,26 @@ def standing(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
 def test_cluster_leaves_the_tables_of_one_machine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slow (a minute): it starts a master, two workers and an application."""
+    """Slow (a minute): it starts a master, two workers and two applications, one with all rows in tasks."""
     logs = sample_logs.apache()
     for hour in HOURS.hours():
         land(tmp_path, WEB, hour, logs[hour])
     environment = {name: text for name, text in os.environ.items() if not name.startswith(OF_SET_UP)}
     with cluster.running(tmp_path / "cluster") as standalone:
         # The executors work in other folders: paths relative to the driver's folder.
-        finished = subprocess.run(
-            ["spark-submit", "--properties-file", standalone.properties, ROOT / "jobs/run.py",
-             "--stream", FILE, "--lake", "far", "--from", "2015-05-17T10:00", "--to", "2015-05-17T14:00"],
-            cwd=tmp_path, env={**environment, "TRANSOM_LANDING": "."},
-            capture_output=True, text=True, check=False,
+        ways = {"tasks": (ROOT / "tools/bench/by_spark.py", "run"), "far": (ROOT / "jobs/run.py",)}
+        in_tasks, finished = (
+            subprocess.run(
+                ["spark-submit", "--properties-file", standalone.properties, *job,
+                 "--stream", FILE, "--lake", lake, "--from", "2015-05-17T10:00", "--to", "2015-05-17T14:00"],
+                cwd=tmp_path, env={**environment, "TRANSOM_LANDING": "."},
+                capture_output=True, text=True, check=False,
+            )
+            for lake, job in ways.items()
         )  # fmt: skip
+        assert in_tasks.returncode == 0, in_tasks.stdout + in_tasks.stderr
         assert finished.returncode == 0, finished.stderr
-        assert len(list(standalone.work.glob("*/*/transom.zip"))) == cluster.WORKERS
+        assert len(list(standalone.work.glob("*/*/transom.zip"))) == len(ways) * cluster.WORKERS
         assert members(standalone.leaders)
     assert members(standalone.leaders) == []
 
@@ -62,6 +67,6 @@ def test_cluster_leaves_the_tables_of_one_machine(
     assert summaries <= set(finished.stdout.splitlines())
     assert len(finished.stdout.splitlines()) == 2 * len(evaluated)
     near = standing(tmp_path / "near")
-    assert standing(tmp_path / "far") == near
+    assert standing(tmp_path / "far") == standing(tmp_path / "tasks") == near
     assert {node.hour for node in near} == set(HOURS.hours())
     assert {status for status, *_ in near.values()} == {"published"}

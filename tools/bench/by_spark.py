@@ -1,22 +1,20 @@
-"""Run a job that reads all rows with Spark, even few ones, so that Spark's event log counts them.
+"""Run a job with all rows in Spark's tasks, even few ones: for Spark's event log, and for tests of a cluster.
 
 Usage: spark-submit by_spark.py JOB [the job's arguments]
 """
 
 import sys
-
-from transom.app import main as application
-from transom.storage import driver_io as small
-
-
-def never(*_: object, **__: object) -> None:
-    """Return None instead of rows on the driver."""
+from importlib import import_module
+from pathlib import Path
 
 
 def main(job: str, *arguments: str) -> None:
-    """Run the job."""
-    small.read_if_small = never
-    application.run(job, application.arg_parser("").parse_args(arguments), [job])
+    """Run the job, such as `ingest`, or `run` for all stages."""
+    # First, as for the scripts of jobs: the archive of a cluster's job has no presets.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "jobs"))
+    application = import_module("transom.app.main")
+    import_module("transom.storage.driver_io").MAX_DRIVER_BYTES = 0
+    application.run(job, application.arg_parser("").parse_args(arguments), None if job == "run" else [job])
 
 
 if __name__ == "__main__":

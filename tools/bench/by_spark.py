@@ -4,7 +4,6 @@ Usage: spark-submit by_spark.py JOB [the job's arguments]
 """
 
 import sys
-from importlib import import_module
 from pathlib import Path
 
 
@@ -12,8 +11,10 @@ def main(job: str, *arguments: str) -> None:
     """Run the job, such as `ingest`, or `run` for all stages."""
     # First, as for the scripts of jobs: the archive of a cluster's job has no presets.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "jobs"))
-    application = import_module("transom.app.main")
-    import_module("transom.storage.driver_io").MAX_DRIVER_BYTES = 0
+    from transom.app import main as application
+    from transom.storage import driver_io as small
+
+    small.MAX_DRIVER_BYTES = 0
     application.run(job, application.arg_parser("").parse_args(arguments), None if job == "run" else [job])
 
 

@@ -1,5 +1,7 @@
 """Stage rows: tasks write them to files in the table's folder, which a commit adds unchanged.
 
+If the tasks read few rows, they run on the driver: a Python worker starts slower than it computes them.
+
 The same tasks compute the digest, the number and the metrics of their rows, by hour. So rows are neither read
 again to be checked nor converted to Spark's rows: a task returns only a report. Spark computes the few
 metrics that Arrow does not know from the files.

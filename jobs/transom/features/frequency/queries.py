@@ -68,7 +68,8 @@ def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
     rows, hour = _read(reader, block, last, " AND ".join(is_item)), number_of(last)
     queried = {name: pa.array([value], rows.schema.field(name).type) for name, value in values.items()}
     # A heavy item is a candidate whether or not an hour has kept it.
-    heavy = pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **queried})
+    times = {name: pa.array([last], pa.timestamp("us", "UTC")) for name in ("hour", "since")}
+    heavy = pa.table({"row_kind": [HEAVY], **times, **queried})
     hours = Hours(block, _concat(rows, heavy))
     (code,) = hours.heavy[hour]
     window = hours.window(hour, np.array([code]))

@@ -20,6 +20,7 @@ from transom.features.frequency.tables_tick_matrices import (
     MergedMatrices,
     partial_matrices,
     partial_schema,
+    task_of_counts,
 )
 from transom.features.frequency.windows import Hours
 from transom.features.items.columns import HOUR_NUMBER
@@ -72,6 +73,46 @@ def test_partial_matrices_of_tasks_add_up() -> None:
     assert [row["records"] for row in rows if row["row_kind"] == TICK] == [9, 2, 7]
     (whole,) = (row for row in rows if row["row_kind"] == WHOLE)
     assert (whole["records"], sum(whole["cells"])) == (18, 18 * block().shape.rows)
+
+
+def test_task_on_the_driver_adds_the_matrices_of_an_hour_before_those_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of, computed, tally = block(), list[int](), TaskCounters()
+    matrices_of = tick_matrices.matrices_of
+
+    def counting(*arguments: object) -> np.ndarray:
+        computed.append(len(computed))
+        return matrices_of(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tick_matrices, "matrices_of", counting)
+    hours = [counts(rows) for rows in TASKS * 2]
+    # Not in order, and with a text that is too long in two of four hours.
+    numbers = [HOUR + 2, HOUR, HOUR + 3, HOUR + 1]
+    for place, (table, number) in enumerate(zip(hours, numbers, strict=True)):
+        is_long = pa.array([place % 2 == 0, *[False] * (table.num_rows - 1)])
+        table = table.set_column(1, "long", is_long)
+        hours[place] = table.set_column(2, HOUR_NUMBER, pa.array([number] * table.num_rows))
+    task = task_of_counts(of, pa.concat_tables(hours))
+    assert isinstance(task.frame, pa.Table)
+    assert task.compute_counting is not None
+    assert not computed
+    rows, progress = [], []
+    for batch in task.compute_counting(task.frame.to_batches(), tally):
+        rows.append(batch)
+        progress.append(len(computed))
+    # The rows of an hour follow the first matrix of the next hour, which shows that the hour is over.
+    assert sorted(set(progress)) == [2, 3, 4]
+    partials = [
+        part for table in hours for part in partial_matrices(of, partial_schema(of), table.to_batches())
+    ]
+    by_hour = pa.Table.from_batches(partials).sort_by(HOUR_NUMBER).combine_chunks().to_batches()
+    other = TaskCounters()
+    merged = MergedMatrices(of, item_schema(tick_matrices.TABLE, of.item))
+    expected = pa.Table.from_batches(list(merged(by_hour, other)))
+    order = [(column, "ascending") for column in ("hour", "row_kind", "tick", "user")]
+    assert pa.Table.from_batches(rows).sort_by(order).equals(expected.sort_by(order))
+    assert tally == other
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -42,16 +42,30 @@ WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
 
 def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
     """Return the matrices and items of each target hour of a block."""
+    counts = count_by_tick(request.pins.read("events", targets), block)
+    if request.pins.are_few:
+        return task_of_counts(block, to_arrow(counts))
     schema = partial_schema(block)
     matrices = partial(partial_matrices, block, schema)
-    counts = count_by_tick(request.pins.read("events", targets), block)
-    merged = MergedMatrices(block, item_schema(TABLE, block.item))
-    if request.pins.are_few:
-        rows = pa.Table.from_batches(matrices(to_arrow(counts).to_batches()), schema).sort_by(HOUR_NUMBER)
-        return BlockTask(block.name, rows, compute_counting=merged)
     partials = counts.repartition(*quoted(block.item)).mapInArrow(matrices, from_arrow_schema(schema))
     partials = partials.repartition(HOUR_NUMBER).sortWithinPartitions(HOUR_NUMBER)
+    merged = MergedMatrices(block, item_schema(TABLE, block.item))
     return BlockTask(block.name, partials, compute_counting=merged)
+
+
+def task_of_counts(block: FrequencyBlock, counts: pa.Table) -> BlockTask:
+    """Return the task of a block whose counts are all on the driver.
+
+    It computes the matrices hour by hour: those of all hours can need a thousand times the memory of the
+    counts.
+    """
+    merged = MergedMatrices(block, item_schema(TABLE, block.item))
+    matrices = partial(partial_matrices, block, partial_schema(block))
+    return BlockTask(
+        block.name,
+        counts.sort_by(HOUR_NUMBER),
+        compute_counting=lambda batches, tally: merged(matrices(batches), tally),
+    )
 
 
 def count_by_tick(events: DataFrame, block: FrequencyBlock) -> DataFrame:

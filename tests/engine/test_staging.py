@@ -271,3 +271,23 @@ def test_staged_file_that_is_lost_is_noticed_before_it_is_read_on_the_driver(
     next(tmp_path.rglob("*.parquet")).unlink()
     with pytest.raises(LakeError, match="1 of 2 files that were written for lines cannot be found"):
         output.rows()
+
+
+def test_staged_rows_of_long_texts_are_many(spark: SparkSession, tmp_path: Path) -> None:
+    """A file has a repeated text once."""
+    kinds = {"block": "string", "hour": "timestamp", "text": "string"}
+    step = TableStep(Table("lines", kinds, ("hour",), frozenset()), {"a": BlockOutput((), "", tuple(kinds))})
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        length = spool.small.MAX_DRIVER_BYTES // 1000
+        for number, _ in enumerate(batches):
+            values = [{"hour": hour, "text": f"{number}" * length} for hour in at(1, 2) for _ in range(1100)]
+            yield from pa.Table.from_pylist(values, step.table.arrow_schema().remove(0)).to_batches()
+
+    task = BlockTask("a", pa.table({"id": [0]}), rows)
+    store = Store(spark, str(tmp_path))
+    output = StagedOutput(store, step, [task], 2, few=True)
+    files = output.data_files["a"]
+    assert sum(file.bytes for file in files) < spool.small.MAX_DRIVER_BYTES // 10
+    assert spool.read_here(store, step.table, files) is None
+    assert output.rows().count() == 2200

@@ -94,6 +94,8 @@ def test_only_selected_columns_and_rows_count(pins: PinnedTables, monkeypatch: p
 
 def test_rows_are_few_until_spark_reads_a_table(pins: PinnedTables, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pins.read("lines", [hour(0)]).count() == 24
+    assert pins.read("lines", []).columns == list(KINDS)
+    assert pins.read("lines", []).count() == 0
     assert pins.are_few
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 0)
     assert pins.read("lines", [hour(0)]).count() == 24

@@ -75,12 +75,15 @@ def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files
     return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(names))
 
 
-def read_here(store: Store, table: Table, data_files: Files) -> pa.Table:
-    """Return the rows of staged files on the driver; raise as `require_written`."""
+def read_here(store: Store, table: Table, data_files: Files) -> pa.Table | None:
+    """Return the rows of staged files on the driver; None if they are many; raise as `require_written`."""
     require_written(store, table.name, data_files)
     system, root = resolve_filesystem(store.uri(table.name))
-    schema, tables = table.arrow_schema(), []
+    schema, tables = table.arrow_schema(), list[pa.Table]()
     for file in data_files:
+        # Text takes more memory than its file, which has a repeated value once.
+        if file.bytes + sum(rows.nbytes for rows in tables) > small.MAX_DRIVER_BYTES:
+            return None
         with system.open_input_file(f"{root}/{file.path}") as stream:
             rows = pq.ParquetFile(stream).read()
         if file.hour is not None:
@@ -219,9 +222,8 @@ class StagedOutput:
     def rows(self) -> DataFrame:
         """Return all rows, from the files."""
         files = [file for files in self.data_files.values() for file in files]
-        size = small.FIXED * len(self.table.columns) * sum(file.rows for file in files)
-        if self._few and files and max(size, sum(file.bytes for file in files)) <= small.MAX_DRIVER_BYTES:
-            return frame_of(self.store.spark, read_here(self.store, self.table, files))
+        if self._few and (few := read_here(self.store, self.table, files)) is not None:
+            return frame_of(self.store.spark, few)
         columns = {
             name: kind for name, kind in self.table.columns.items() if name != "hour" or not self._by_hour
         }

@@ -28,7 +28,7 @@ folder."""
 FIXED = 16
 """An upper estimate of the bytes of a value that is not text."""
 SELECTED = 4
-"""How many times `MAX_DRIVER_BYTES` a selection may have: tasks take it as it is, one block at a time."""
+"""How many times `MAX_DRIVER_BYTES` a selection of a block may have, as tasks take it without a copy."""
 SIZE = "__bytes"
 """The column with the approximate bytes of a row."""
 

@@ -264,7 +264,10 @@ class PinnedTables:
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
         """Return the rows of some hours of a table, at the pinned version."""
-        by_version = self._by_version(table, set(hours))
+        hours = set(hours)
+        if not hours and table in self._schemas:
+            return frame_of(self.store.spark, self._schemas[table].empty_table())
+        by_version = self._by_version(table, hours)
         rows = small.read_if_small((self._at(table, version), part) for version, part in by_version)
         if rows is not None:
             return frame_of(self.store.spark, rows)

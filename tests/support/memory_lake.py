@@ -195,7 +195,7 @@ class MemoryStore(Store):
 
 
 class Pinned(PinnedTables):
-    def read(self, table: str, hours: Iterable[datetime]) -> Any:
+    def read(self, table: str, hours: Iterable[datetime], columns: Collection[str] | None = None) -> Any:
         required, previous = set(hours), self.partially_written.get(table, {})
         stored = self.store.versions[table]
         return Rows(

@@ -1,6 +1,6 @@
 """Tables for a stage's function whose rows are data frames, and in no lake."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from pyspark.sql import DataFrame
@@ -22,7 +22,9 @@ class DataFrameTables(PinnedTables):
         super().__init__(store, dict.fromkeys(rows, 0))
         object.__setattr__(self, "rows_at_hand", rows)
 
-    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
+    def read(
+        self, table: str, hours: Iterable[datetime], columns: Collection[str] | None = None
+    ) -> DataFrame:
         """Return the rows of some hours."""
         self._many.add(table)
         return self.rows_at_hand[table].where(in_hours(hours))

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, GroupedData, Observation
 from pyspark.sql import functions as F
 
 from bench import frames
+from bench.data_frames import DataFrameTables
 from bench.draw import END, FIRST
 from bench.measure import LONG
 from transom.app import run_stage as job
@@ -30,7 +31,7 @@ from transom.features.aggregates.tables_granules import granules_of
 from transom.ledger.stage import CountingPartitionFunction, PartitionFunction, StepRequest
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
-from transom.storage.store import PinnedTables, Store, in_hours
+from transom.storage.store import Store
 from transom.stream import Stream, load
 
 BLOCK, MEASURE = "volume", "sent"
@@ -50,20 +51,6 @@ def totals_of() -> dict[str, Column]:
     }  # fmt: skip
 
 
-class DataFrameTable(PinnedTables):
-    """One pinned table whose rows are a data frame, and in no lake."""
-
-    rows_at_hand: DataFrame
-
-    def __init__(self, store: Store, table: str, rows: DataFrame) -> None:
-        super().__init__(store, {table: 0})
-        object.__setattr__(self, "rows_at_hand", rows)
-
-    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
-        """Return the rows of some hours."""
-        return self.rows_at_hand.where(in_hours(hours))
-
-
 def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval = INTERVAL) -> Totals:
     """Compute the reports of the whole interval with the stage's two functions, without writing anything.
 
@@ -71,10 +58,10 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     """
     blocks = {BLOCK: block_of(stream, BLOCK)}
     targets = {BLOCK: list(interval.hours())}
-    request = StepRequest(DataFrameTable(store, "events", events), targets, {BLOCK: []})
+    request = StepRequest(DataFrameTables(store, {"events": events}), targets, {BLOCK: []})
     (granules,) = granules_of(request, blocks).tasks
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
-    request = StepRequest(DataFrameTable(store, "granules", rows), targets, {BLOCK: []})
+    request = StepRequest(DataFrameTables(store, {"granules": rows}), targets, {BLOCK: []})
     (reports,) = aggregates_of(request, blocks).tasks
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)

@@ -11,12 +11,31 @@ from transom.core.intervals import HOUR, HOUR_LENGTH, Interval, merge_hours, mic
 from transom.ledger.stage import StepRequest
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
+
+    from transom.storage.store import PinnedTables
 
 
 def hours_of(request: StepRequest) -> list[datetime]:
     """Return every hour that some block computes, in order."""
     return sorted({hour for targets in request.targets.values() for hour in targets})
+
+
+def read_events(
+    pins: "PinnedTables", hours: Iterable[datetime], columns: Iterable[str], *conditions: str | None
+) -> "DataFrame":
+    """Return the events of some hours, with the columns that a block needs and perhaps more.
+
+    Args:
+        pins: the tables.
+        hours: the hours.
+        columns: the columns that the block names.
+        conditions: its SQL. What it may mention is needed, too: each column whose name is in the text, and
+            all columns if it has an asterisk.
+    """
+    text = "\n".join(filter(None, conditions)).casefold()
+    mentioned = (name for name in pins.columns("events") if "*" in text or name.casefold() in text)
+    return pins.read("events", hours, {"hour", *columns, *mentioned})
 
 
 def granule(length: int) -> "Column":

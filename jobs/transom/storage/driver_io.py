@@ -150,19 +150,21 @@ def read_if_small(
     parts: Iterable[tuple[TableReader, Collection[datetime]]],
     columns: Collection[str] | None = None,
     where: str = "TRUE",
+    times: int = 1,
 ) -> pa.Table | None:
     """Return the rows of some hours of a table; None if there are no hours or perhaps too many rows.
 
     Args:
         parts: a reader at a version, with the hours to read at this version.
-        columns: the columns of a selection, which may be larger. Default: all.
+        columns: as of `TableReader.rows_within`.
         where: as of `TableReader.rows_within`.
+        times: how many times `MAX_DRIVER_BYTES` they may have.
     """
     parts = [(reader, hours) for reader, hours in parts if hours]
     # First by the sizes of the files, which the log has.
     if not parts or sum(reader.size(hours) for reader, hours in parts) > MAX_DRIVER_BYTES:
         return None
-    tables, most = [], MAX_DRIVER_BYTES * (1 if columns is None else SELECTED)
+    tables, most = [], times * MAX_DRIVER_BYTES
     for reader, hours in parts:
         if (result := reader.rows_within(hours, most, columns, where)) is None:
             return None

@@ -262,17 +262,26 @@ class PinnedTables:
         """Whether all rows that were read so far are few, so that they came from the driver."""
         return not self._many
 
-    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
-        """Return the rows of some hours of a table, at the pinned version."""
+    def read(
+        self, table: str, hours: Iterable[datetime], columns: Collection[str] | None = None
+    ) -> DataFrame:
+        """Return the rows of some hours of a table, at the pinned version.
+
+        Args:
+            table: the table.
+            hours: the hours.
+            columns: the columns that are needed. Few rows have no others, as each is converted twice on its
+                way to Spark; Spark itself reads what it needs. Default: all.
+        """
         hours = set(hours)
         if not hours and table in self._schemas:
             return frame_of(self.store.spark, self._schemas[table].empty_table())
-        by_version = self._by_version(table, hours)
-        rows = small.read_if_small((self._at(table, version), part) for version, part in by_version)
+        parts = ((self._at(table, version), part) for version, part in self._by_version(table, hours))
+        rows = small.read_if_small(parts, columns)
         if rows is not None:
             return frame_of(self.store.spark, rows)
         self._many.add(table)
-        frames = [self._frame(table, version, part) for version, part in by_version]
+        frames = [self._frame(table, version, part) for version, part in self._by_version(table, hours)]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
     def select_small(
@@ -285,7 +294,12 @@ class PinnedTables:
         if not hours:
             return self._schemas[table].empty_table().select(sorted(columns))
         parts = ((self._at(table, version), part) for version, part in self._by_version(table, set(hours)))
-        return small.read_if_small(parts, columns, where)
+        return small.read_if_small(parts, columns, where, small.SELECTED)
+
+    def columns(self, table: str) -> Sequence[str]:
+        """Return the names of a table's columns."""
+        names: Sequence[str] = self._schemas[table].names if table in self._schemas else ()
+        return names
 
     def _by_version(self, table: str, hours: Collection[datetime]) -> list[tuple[int, set[datetime]]]:
         """Return the versions that have the rows of some hours, and the hours of each."""

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.core.exact_sums import MAX_EXACT_SUM
-from transom.engine.hours import granule, hours_of, quoted
+from transom.engine.hours import granule, hours_of, quoted, read_events
 from transom.features.aggregates.algorithm.distinct_count import BITS, SIZE
 from transom.features.aggregates.output_columns import hash_column
 from transom.features.aggregates.resolve import AggregateBlock
@@ -29,7 +29,9 @@ def select_events(
 def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
     """Return the granules of the target hours."""
     hours = hours_of(request)
-    events = request.pins.read("events", hours)
+    computed = [blocks[name] for name in request.targets]
+    columns = {name for of in computed for name in ("event_time", *of.key, *of.units, *of.distinct.values())}
+    events = read_events(request.pins, hours, columns, *(of.where for of in computed))
     selected = {
         name: select_events(events, blocks[name], targets, hours) for name, targets in request.targets.items()
     }

@@ -11,7 +11,15 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import build_batches, encode_keys, hour_of_end, int64s, lists, overlaps_any
-from transom.engine.hours import extend_back, granule, hours_of, incomplete_hours, quoted, to_ranges
+from transom.engine.hours import (
+    extend_back,
+    granule,
+    hours_of,
+    incomplete_hours,
+    quoted,
+    read_events,
+    to_ranges,
+)
 from transom.features.aggregates.aggregate_rows import GranuleTask
 from transom.features.aggregates.algorithm.granules import Granules
 from transom.features.aggregates.algorithm.rings import recurring
@@ -25,7 +33,9 @@ from transom.storage.block_rows import BlockRows, select
 def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
     """Return the number of records of each item in every granule of the target hours."""
     hours = hours_of(request)
-    events = request.pins.read("events", hours)
+    computed = [blocks[name] for name in request.targets]
+    columns = {name for of in computed for name in ("event_time", *of.key, *of.item)}
+    events = read_events(request.pins, hours, columns, *(of.where for of in computed))
     tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]

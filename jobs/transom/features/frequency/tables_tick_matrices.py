@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from transom.arrays.arrow import build_batches, by_value, concat_batches, encode_keys, int64s, lists
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hours import quoted
+from transom.engine.hours import quoted, read_events
 from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import top_k
@@ -42,7 +42,8 @@ WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
 
 def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
     """Return the matrices and items of each target hour of a block."""
-    counts = count_by_tick(request.pins.read("events", targets), block)
+    events = read_events(request.pins, targets, {"event_time", *block.item}, block.where)
+    counts = count_by_tick(events, block)
     if request.pins.are_few:
         return task_of_counts(block, to_arrow(counts))
     schema = partial_schema(block)

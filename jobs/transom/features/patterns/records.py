@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 
 import numpy as np
@@ -11,11 +12,18 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import concat_batches, encode_keys, int64s, ranks
 from transom.core.exact_sums import Bools, Int64s
-from transom.engine.hours import quoted
+from transom.engine.hours import quoted, read_events
 from transom.features.patterns.algorithm.batches import KeyedRecords
 from transom.features.patterns.custom_detector import Record
 from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.features.patterns.validate import carried_column
+from transom.storage.store import PinnedTables
+
+
+def events_of(pins: PinnedTables, hours: Iterable[datetime], block: PatternBlock) -> DataFrame:
+    """Return the events of some hours that are records of a pattern, as `of_events`."""
+    columns = {*block.key, *RECORD, *block.carried}
+    return of_events(read_events(pins, hours, columns, block.takes, *block.conditions), block)
 
 
 def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:

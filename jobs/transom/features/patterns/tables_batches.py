@@ -14,7 +14,7 @@ import pyarrow as pa
 from transom.arrays.arrow import build_batches
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last
-from transom.features.patterns.records import PatternRecords, of_events
+from transom.features.patterns.records import PatternRecords, events_of
 from transom.features.patterns.resolve import PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, set_max
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
@@ -29,7 +29,7 @@ def batches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Step
     tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        events = of_events(request.pins.read("events", set(targets) & requested), block)
+        events = events_of(request.pins, set(targets) & requested, block)
         compute = partial(batch_rows, block, block.schema(TABLE))
         tasks.append(BlockTask(name, events, compute_counting=compute, by=[*block.key]))
     return StepResult(tasks)

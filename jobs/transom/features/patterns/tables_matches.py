@@ -25,7 +25,7 @@ from transom.features.patterns.algorithm.batches import (
 from transom.features.patterns.algorithm.instance_search import smallest
 from transom.features.patterns.algorithm.pattern import EventPattern, RecordSequence
 from transom.features.patterns.custom_detector import Detector, Record
-from transom.features.patterns.records import PatternRecords, of_events
+from transom.features.patterns.records import PatternRecords, events_of
 from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, WorkCounter, hours_of, set_max
 from transom.ledger.input_hashes import partitions_read
@@ -46,7 +46,7 @@ def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Step
     for name, targets in request.targets.items():
         block = blocks[name]
         hours = extend_back(targets, block.reach_of_events) & requested
-        rows = of_events(request.pins.read("events", hours), block)
+        rows = events_of(request.pins, hours, block)
         hours = {read.hour for hour in targets for read in partitions_read(block.reads_of_batches, hour)}
         hours &= request.rows.get((name, tables_batches.TABLE), {}).keys()
         if hours:

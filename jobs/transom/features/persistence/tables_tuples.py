@@ -21,7 +21,7 @@ from transom.arrays.column_batch import MISSING
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import ChainTask, hour_runs
-from transom.engine.hours import hour_number, quoted
+from transom.engine.hours import hour_number, quoted, read_events
 from transom.features.items.bytes import binary, bytes_of, rows_of
 from transom.features.items.columns import (
     HOUR_NUMBER,
@@ -65,7 +65,9 @@ STATE = ("row_kind", *NUMBERS, "bits", "since")
 def tuples_of(request: StepRequest, block: PersistenceBlock, targets: Sequence[datetime]) -> BlockTask:
     """Return the tuples and the report of each target hour of a block."""
     runs, stored = hour_runs(request, block.name, TABLE, targets, block.back)
-    rows: DataFrame | pa.Table = observe_slots(request.pins.read("events", targets), block)
+    rows: DataFrame | pa.Table = observe_slots(
+        read_events(request.pins, targets, {"event_time", *block.item}, block.where), block
+    )
     columns = {of: of for of in ("hour", *block.item, *STATE)}
     state = BlockRows(TABLE, block.name, stored, columns, only={"row_kind": [TUPLE, ITEM, REPORTED]})
     few = state.on_driver(request.pins) if request.pins.are_few else None

@@ -26,7 +26,7 @@ OF_SET_UP = ("TRANSOM_", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
 """Environment variables that a job on a cluster must not need."""
 
 
-def standing(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
+def states_of(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
     def comparable(entry: PartitionState) -> tuple[object, ...]:
         return entry.status, entry.complete, entry.digest, entry.rows, entry.input_hashes
 
@@ -66,7 +66,7 @@ def test_cluster_leaves_the_tables_of_one_machine(
     summaries = {judgement.summary for judgement in evaluated}
     assert summaries <= set(finished.stdout.splitlines())
     assert len(finished.stdout.splitlines()) == 2 * len(evaluated)
-    near = standing(tmp_path / "near")
-    assert standing(tmp_path / "far") == standing(tmp_path / "tasks") == near
+    near = states_of(tmp_path / "near")
+    assert states_of(tmp_path / "far") == states_of(tmp_path / "tasks") == near
     assert {node.hour for node in near} == set(HOURS.hours())
     assert {status for status, *_ in near.values()} == {"published"}

@@ -1,4 +1,4 @@
-"""Hours of a request, granules of events, and columns by name."""
+"""Hours of a request, events and their granules, and columns by name."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -269,15 +269,10 @@ def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
 
 def query(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.Table:
     """Return the result of an SQL query over a table, named `t`, and others, named by their keywords."""
-    return stream(table, sql, **others).read_all()
-
-
-def stream(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.RecordBatchReader:
-    """Return the batches of the result of `query`, which are read one by one."""
     builder = QueryBuilder()
     for name, source in {**others, "t": table}.items():
         builder = builder.register(name, source)
-    return pa.RecordBatchReader.from_stream(builder.execute(sql))
+    return pa.RecordBatchReader.from_stream(builder.execute(sql)).read_all()
 
 
 def instant(moment: datetime) -> str:

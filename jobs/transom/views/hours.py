@@ -92,12 +92,17 @@ class HourGrid:
 
     @property
     def dates(self) -> list[str]:
-        """The date below each cell; empty for most, as a date is as wide as several cells."""
+        """The date or the hour below each cell; empty for most, as a date is as wide as several cells."""
         starts = [cell.interval.start for cell in next(iter(self.stages.values()), ())]
         places = [place for place, start in enumerate(starts) if BORDERS[self.unit](start)]
         if not places or places[0] >= APART:
             places.insert(0, 0)
-        return [f"{start:%Y-%m-%d}" if place in places else "" for place, start in enumerate(starts)]
+        dates = [f"{start:%Y-%m-%d}" if place in places else "" for place, start in enumerate(starts)]
+        if self.unit == "hour":
+            for place, start in enumerate(starts[APART:], start=APART):
+                if start.hour % APART == 0 and not dates[place]:
+                    dates[place] = f"{start:%H:%M}"
+        return dates
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ def sections(selection: Selection, check: str | None = None) -> list[Section]:
     """Return the sections about checks, lines and runs; `check` as of `check_history.sections`."""
     return [
         *check_history.sections(selection, check),
-        *_failed(selection),
+        *_failed(selection, check),
         _lines(selection),
         _unpublished(selection),
         *_rejected(selection),
@@ -47,13 +47,20 @@ def _of(interval: Interval) -> str:
     return f"hour >= {instant(interval.start)} AND hour < {instant(interval.end)}"
 
 
-def _failed(selection: Selection) -> list[Section]:
-    """Return the failed checks, also those that a waiver lets pass, and those that are solved."""
+def _failed(selection: Selection, check: str | None) -> list[Section]:
+    """Return the failed checks, also those that a waiver lets pass, and those that are solved.
+
+    Args:
+        selection: the hours and the page.
+        check: the name of the only check; None is all of them.
+    """
     columns = [
         "stage", "block", "hour", "check", "column", "severity", "observed", "expected", "file", "accepted",
     ]  # fmt: skip
     # A file without an hour may belong to any hour.
     of = f"({_of(selection.interval)} OR hour = {instant(UNKNOWN_HOUR)})"
+    if check is not None:
+        of += f' AND "check" = {literal(check)}'
     failed = "(NOT success OR accepted IS NOT NULL)"
     names = ", ".join(map(sql_name, [*columns, "table", "run_id"]))
     order = 'hour DESC, stage, block, "check", "column" NULLS FIRST, file NULLS FIRST, "table", run_id'
@@ -81,14 +88,16 @@ def _failed(selection: Selection) -> list[Section]:
                 bars[row["hour"], f"{kind}: {row['check']}"] += 1
     total, past = totals[False], totals[True]
     before = f" {counted(past, 'failure')} of earlier runs {'is' if past == 1 else 'are'} solved: see below."
+    only = f" Only {check}: choose any check to see all." if check else ""
     sections = [
         Section(
             "Failed checks",
             f"{counted(total, 'failed check')} of the rows as they are, {waived} of them accepted in the "
             "stream file. After one of severity error that is not accepted, the hour is not published."
-            f"{before * (past > 0)}"
+            f"{before * (past > 0)}{only}"
             if total
-            else f"No check of these hours fails now.{before * (past > 0)} "
+            else f"{check or 'No check of these hours'} {'does not fail' if check else 'fails'} now."
+            f"{before * (past > 0)}{only} "
             + selection.coverage(SOURCE_STAGE, EVENTS, ["events", "rejected"]),
             DataTable.of(columns, pages[False], total, 1 + skipped, lambda: islice(read(False), MAX_READ))
             if total
@@ -102,7 +111,7 @@ def _failed(selection: Selection) -> list[Section]:
         table = DataTable.of(named, pages[True], past, 1 + skipped, lambda: islice(read(True), MAX_READ))
         note = (
             f"{counted(past, 'failure')} of earlier runs: in the run that has written the hour since, the "
-            "check does not fail. The hour leads to its history, with what solved it. Exact."
+            f"check does not fail. The hour leads to its history, with what solved it. Exact.{only}"
         )
         sections.append(Section("Solved checks", note, table, None, "solved"))
     return sections

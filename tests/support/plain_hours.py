@@ -8,6 +8,7 @@ from functools import partial
 from transom.charts.section import DataTable
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
 from transom.core.partitions import SOURCE_STAGE, PartitionKey
+from transom.core.terminal import counted
 from transom.engine.gate_text import format_roots
 from transom.ledger.freshness import Freshness
 from transom.ledger.hour_states import WORST
@@ -32,6 +33,7 @@ def plain_hours(
     stages: dict[str, tuple[GridCell, ...]] = {}
     counts: dict[str, Counter[str]] = {}
     attention: list[tuple[object, ...]] = []
+    quiet: list[datetime] = []
     troubled = _troubled(snapshot)
     for stage in stream.stages:
         stale = freshness.stale(stage)
@@ -41,6 +43,8 @@ def plain_hours(
         counts[stage] = Counter(state for hour, state in states.items() if hour in interval)
         stages[stage] = tuple(_cell(cell, states) for cell in cells)
         attention += _attention(stream, snapshot, stage, states, troubled.get(stage, ()), stale)
+        if stage == SOURCE_STAGE:
+            quiet = [hour for hour in required if states[hour] == "empty"]
     attention.sort(key=lambda row: WORST.index(str(row[1])))
     seen = set[str]().union(*counts.values())
     seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
@@ -52,6 +56,7 @@ def plain_hours(
         DataTable.of(["stage", *columns], ([stage, *map(of.get, columns)] for stage, of in counts.items())),
         DataTable.of(["stage", "state", "hours", "which", "cause", "see"], attention),
         newest=max(filter(partial(_has_events, snapshot), snapshot.required_hours), default=None),
+        quiet=f"{counted(len(quiet), 'hour')}, {_which(quiet)}" if quiet else None,
     )
 
 

@@ -107,3 +107,12 @@ def test_the_last_hours_of_all_have_a_grid() -> None:
         grid, of_stage = cells(Interval(LAST - length, LAST))
         assert of_stage[-1].interval.end == LAST
         assert grid.wider is None or grid.wider.end == LAST
+
+
+def test_hours_without_events_are_those_of_ingest() -> None:
+    last = STAGES[-1]
+    blocked = PartitionKey(last.name, next(iter(last.steps[0].outputs)), last.steps[0].table.name, at(4))
+    snapshot = LedgerSnapshot(published({2, 4}) | {blocked: PartitionState("blocked", "a")})
+    grid = hours(STREAM, snapshot, freshness_of(STREAM, snapshot), between(0, 6))
+    assert [cell.state for cell in grid.stages[last.name]][2:5] == ["empty", "none", "blocked"]
+    assert grid.quiet == "2 hours, 2015-05-17T02:00, 2015-05-17T04:00"

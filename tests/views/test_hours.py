@@ -96,11 +96,14 @@ def test_hour_without_events_shows_as_empty_in_every_stage(lake: ViewedLake) -> 
     assert (counts["published"], counts["empty"]) == (4, 2)
     assert grid.states["empty"] == "computed and checked, without an event"
     assert grid.newest == at(5)
+    assert grid.quiet == "2 hours, 2015-05-17T02:00, 2015-05-17T04:00"
     # Of an hour in trouble the trouble is shown, and rows of other tables of ingest are no events.
     lake.enter("ingest", {partition_of("rejected", at(2)): PartitionState("quarantined", "b", rows=3)}, "b")
     state = replace(lake.ledger.snapshot()[partition_of("rejected", at(4))], rows=7)
     lake.enter("ingest", {partition_of("rejected", at(4)): state}, "b")
-    assert states(hours(lake), "ingest")[2:5] == ["quarantined", "published", "empty"]
+    grid = hours(lake)
+    assert states(grid, "ingest")[2:5] == ["quarantined", "published", "empty"]
+    assert grid.quiet == "1 hour, 2015-05-17T04:00"
 
 
 def test_day_with_events_in_some_hours_is_published(lake: ViewedLake) -> None:
@@ -113,8 +116,8 @@ def test_day_with_events_in_some_hours_is_published(lake: ViewedLake) -> None:
 @pytest.mark.parametrize(
     ("start", "length", "dates"),
     [
-        (10, 30, {0: "2015-05-17", 8: "18:00", 14: "2015-05-18", 20: "06:00", 26: "12:00"}),
-        (22, 12, {2: "2015-05-18", 8: "06:00"}),
+        (9, 40, {0: "2015-05-17", 15: "2015-05-18", 23: "08:00", 31: "16:00", 39: "2015-05-19"}),
+        (22, 12, {2: "2015-05-18", 10: "08:00"}),
         (1, 5, {0: "2015-05-17"}),
         (0, 24 * 20, {1: "2015-05-18", 8: "2015-05-25", 15: "2015-06-01"}),
         (0, 24 * 300, {8: "2016-01-01", 0: "2015-05-17"}),

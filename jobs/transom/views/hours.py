@@ -9,6 +9,8 @@ import numpy as np
 from transom.charts.section import DataTable
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, Interval, format_hour, format_hours, moment_of, number_of
+from transom.core.partitions import SOURCE_STAGE
+from transom.core.terminal import counted
 from transom.engine.gate_text import Cause, cause_of, format_cause
 from transom.ledger.freshness import Freshness
 from transom.ledger.hour_states import COLUMNS, RANKS, WORST, HourStates, Ranks
@@ -20,8 +22,8 @@ MAX_RANGES = 5
 """The maximum number of ranges of hours in a row of the table."""
 UNITS = (("hour", 7 * DAY), ("day", 200 * DAY))
 """The lengths of a cell, with the longest interval that has such cells; longer ones have cells of months."""
-APART = 6
-"""The smallest number of cells from one date below the grid to the next."""
+APART = 8
+"""The smallest number of cells from a date below the grid to the next date or hour."""
 BORDERS: Mapping[str, Callable[[datetime], bool]] = {
     "hour": lambda start: start.hour == 0,
     "day": lambda start: start.weekday() == 0,
@@ -78,6 +80,7 @@ class HourGrid:
         wider: the hours of a wider view: whole months of days, or whole years of months; None if there is
             none.
         newest: the newest of all requested hours that has an event; None if there is none.
+        quiet: the published hours without an event, as text; None if there are none.
         notice: what a reader should know about the grid; None if nothing.
     """
 
@@ -88,6 +91,7 @@ class HourGrid:
     attention: DataTable
     wider: Interval | None = None
     newest: datetime | None = None
+    quiet: str | None = None
     notice: str | None = None
 
     @property
@@ -99,8 +103,8 @@ class HourGrid:
             places.insert(0, 0)
         dates = [f"{start:%Y-%m-%d}" if place in places else "" for place, start in enumerate(starts)]
         if self.unit == "hour":
-            for place, start in enumerate(starts[APART:], start=APART):
-                if start.hour % APART == 0 and not dates[place]:
+            for place, start in enumerate(starts):
+                if start.hour % APART == 0 and not any(dates[max(place - APART + 1, 0) : place + 1]):
                     dates[place] = f"{start:%H:%M}"
         return dates
 
@@ -194,10 +198,14 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
     stages: dict[str, tuple[GridCell, ...]] = {}
     counts: dict[str, list[int]] = {}
     attention: list[tuple[object, ...]] = []
+    quiet = None
     for stage in stream.stages:
         ranks = _with_stale(states, stage, staleness.get(stage))
         is_empty = states.without_events & (ranks == RANKS["published"])
         ranks = np.where(is_empty, np.uint8(RANKS["empty"]), ranks)
+        without = states.hours[inside & (ranks == RANKS["empty"])]
+        if stage == SOURCE_STAGE and len(without):
+            quiet = f"{counted(len(without), 'hour')}, {format_ranges(without)}"
         of_hours = ranks[inside].astype(np.int64)
         by_cell = np.bincount(of_cell * len(WORST) + of_hours, minlength=len(cells) * len(WORST))
         by_cell = by_cell.reshape(len(cells), len(WORST))
@@ -224,6 +232,7 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
         ),
         _wider(interval, unit),
         None if states.newest is None else moment_of(states.newest),
+        quiet,
     )
 
 

@@ -9,8 +9,8 @@ from bench.measure import Failed, Measured
 from bench.ways import gone as in_process
 from bench.ways import warm
 
-PASSES = 2
-"""Number of passes of a process: the first is cold, the second warm."""
+PASSES = 3
+"""Number of passes of a process: the first is cold, the others warm."""
 OURS, STAGE = "transom, computed", "transom, whole stage"
 WINDOW, WRITTEN = "spark, window() a level", "spark, window() a level, to Delta"
 FLOOR = "spark, granules alone (the floor)"

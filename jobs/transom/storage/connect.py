@@ -8,7 +8,7 @@ import hashlib
 import re
 import socket
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ def code_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def connect(url: str, key: str, required: Mapping[str, str], changed: Iterable[str]) -> SparkSession:
+def connect(url: str, key: str, required: Mapping[str, str], changed: Collection[str]) -> SparkSession:
     """Return the session of a job on a server.
 
     Runs of a job with the same code share a session, and with it Python workers that have imported this code.
@@ -79,11 +79,10 @@ def connect(url: str, key: str, required: Mapping[str, str], changed: Iterable[s
     try:
         if spark.conf.get(READY, None) is None:
             _prepare(spark, where, required)
-            for name in changed:
-                spark.conf.set(BEFORE + name, spark.conf.get(name) or "")
-            spark.conf.set(READY, "true")
-        for name in changed:
-            spark.conf.set(name, spark.conf.get(BEFORE + name) or "")
+            values = get_settings(spark, changed)
+            set_settings(spark, {**{BEFORE + name: value for name, value in values.items()}, READY: "true"})
+        before = get_settings(spark, [BEFORE + name for name in changed])
+        set_settings(spark, dict(zip(changed, before.values(), strict=True)))
     except PySparkException as error:
         spark.stop()
         raise ServerError(f"{where} does not answer as one of Spark Connect: {_short(error)}") from error
@@ -91,6 +90,17 @@ def connect(url: str, key: str, required: Mapping[str, str], changed: Iterable[s
         spark.stop()
         raise
     return spark
+
+
+def get_settings(spark: SparkSession, names: Iterable[str]) -> dict[str, str]:
+    """Return settings of a session on a server, by one request."""
+    names = list(names)
+    return dict(zip(names, (value or "" for value in spark.client.get_configs(*names)), strict=True))
+
+
+def set_settings(spark: SparkSession, values: Mapping[str, str]) -> None:
+    """Set settings of a session on a server, by one request."""
+    spark.conf._set_all(dict(values), silent=False)  # type: ignore[attr-defined]
 
 
 def is_lost(error: BaseException | None) -> bool:

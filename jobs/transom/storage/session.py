@@ -7,7 +7,7 @@ partitions for a snapshot and no UI, are in the configuration that `transom setu
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from transom.core.locations import spark_server
-from transom.storage.connect import connect
+from transom.storage.connect import connect, get_settings, set_settings
 
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
@@ -43,19 +43,21 @@ into stages longer than to run it."""
 @contextmanager
 def suited_to(spark: SparkSession, rows: int | None) -> Iterator[None]:
     """Within the context, the session's queries suit the number of their input rows; None is unknown."""
-    with settings(spark, {} if rows is None or rows > FEW_ROWS else FOR_FEW_ROWS):
+    if rows is None or rows > FEW_ROWS:
         yield
-
-
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Within the context, the session has other settings."""
-    before = {name: str(spark.conf.get(name)) for name in values}
-    _set(spark, values)
+        return
+    is_remote = spark_server() is not None
+    before = get_settings(spark, FOR_FEW_ROWS) if is_remote else _get(spark, FOR_FEW_ROWS)
+    change = set_settings if is_remote else _set
+    change(spark, FOR_FEW_ROWS)
     try:
         yield
     finally:
-        _set(spark, before)
+        change(spark, before)
+
+
+def _get(spark: SparkSession, names: Iterable[str]) -> dict[str, str]:
+    return {name: str(spark.conf.get(name)) for name in names}
 
 
 def _set(spark: SparkSession, values: Mapping[str, str]) -> None:

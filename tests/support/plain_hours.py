@@ -33,7 +33,7 @@ def plain_hours(
     stages: dict[str, tuple[GridCell, ...]] = {}
     counts: dict[str, Counter[str]] = {}
     attention: list[tuple[object, ...]] = []
-    quiet: list[datetime] = []
+    notes = ["No file is expected of this stream, so no check finds a missing one."]
     troubled = _troubled(snapshot)
     for stage in stream.stages:
         stale = freshness.stale(stage)
@@ -44,7 +44,14 @@ def plain_hours(
         stages[stage] = tuple(_cell(cell, states) for cell in cells)
         attention += _attention(stream, snapshot, stage, states, troubled.get(stage, ()), stale)
         if stage == SOURCE_STAGE:
-            quiet = [hour for hour in required if states[hour] == "empty"]
+            for has_files, why in ((True, "though files came"), (False, "as no file came")):
+                quiet = [
+                    hour
+                    for hour in required
+                    if states[hour] == "empty" and _has_files(snapshot, hour) == has_files
+                ]
+                if quiet:
+                    notes.append(f"{counted(len(quiet), 'hour')} without events, {why}: {_which(quiet)}.")
     attention.sort(key=lambda row: WORST.index(str(row[1])))
     seen = set[str]().union(*counts.values())
     seen |= {cell.state for of_stage in stages.values() for cell in of_stage}
@@ -56,8 +63,13 @@ def plain_hours(
         DataTable.of(["stage", *columns], ([stage, *map(of.get, columns)] for stage, of in counts.items())),
         DataTable.of(["stage", "state", "hours", "which", "cause", "see"], attention),
         newest=max(filter(partial(_has_events, snapshot), snapshot.required_hours), default=None),
-        quiet=f"{counted(len(quiet), 'hour')}, {_which(quiet)}" if quiet else None,
+        notes=(*(["Every requested hour is published and fresh."] if not attention else []), *notes),
     )
+
+
+def _has_files(snapshot: LedgerSnapshot, hour: datetime) -> bool:
+    files = snapshot.get(PartitionKey(SOURCE_STAGE, EVENTS, "files", hour))
+    return files is None or files.rows > 0
 
 
 def _has_events(snapshot: LedgerSnapshot, hour: datetime) -> bool:

@@ -109,10 +109,34 @@ def test_the_last_hours_of_all_have_a_grid() -> None:
         assert grid.wider is None or grid.wider.end == LAST
 
 
-def test_hours_without_events_are_those_of_ingest() -> None:
+def test_hours_without_events_are_those_of_ingest_with_and_without_a_file() -> None:
     last = STAGES[-1]
     blocked = PartitionKey(last.name, next(iter(last.steps[0].outputs)), last.steps[0].table.name, at(4))
-    snapshot = LedgerSnapshot(published({2, 4}) | {blocked: PartitionState("blocked", "a")})
+    states = published({2, 4}) | {blocked: PartitionState("blocked", "a")}
+    files = PartitionKey(SOURCE_STAGE, "events", "files", at(4))
+    snapshot = LedgerSnapshot(states | {files: replace(states[files], rows=1)})
     grid = hours(STREAM, snapshot, freshness_of(STREAM, snapshot), between(0, 6))
     assert [cell.state for cell in grid.stages[last.name]][2:5] == ["empty", "none", "blocked"]
-    assert grid.quiet == "2 hours, 2015-05-17T02:00, 2015-05-17T04:00"
+    assert [note for note in grid.notes if "without events" in note] == [
+        "1 hour without events, though files came: 2015-05-17T04:00.",
+        "1 hour without events, as no file came: 2015-05-17T02:00.",
+    ]
+
+
+def test_fine_hours_of_a_stream_with_expected_files_miss_nothing() -> None:
+    expecting = {**yaml.safe_load(SIX), "source": {**yaml.safe_load(SIX)["source"], "expected_files": 1}}
+    for stream, notes in (
+        (
+            parse(expecting),
+            ("Every requested hour is published and fresh, and nothing is known to be missing.",),
+        ),
+        (
+            STREAM,
+            (
+                "Every requested hour is published and fresh.",
+                "No file is expected of this stream, so no check finds a missing one.",
+            ),
+        ),
+    ):
+        snapshot = LedgerSnapshot({})
+        assert hours(stream, snapshot, freshness_of(stream, snapshot), between(0, 6)).notes == notes

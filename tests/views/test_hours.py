@@ -96,14 +96,17 @@ def test_hour_without_events_shows_as_empty_in_every_stage(lake: ViewedLake) -> 
     assert (counts["published"], counts["empty"]) == (4, 2)
     assert grid.states["empty"] == "computed and checked, without an event"
     assert grid.newest == at(5)
-    assert grid.quiet == "2 hours, 2015-05-17T02:00, 2015-05-17T04:00"
+    assert grid.notes == (
+        "No file is expected of this stream, so no check finds a missing one.",
+        "2 hours without events, as no file came: 2015-05-17T02:00, 2015-05-17T04:00.",
+    )
     # Of an hour in trouble the trouble is shown, and rows of other tables of ingest are no events.
     lake.enter("ingest", {partition_of("rejected", at(2)): PartitionState("quarantined", "b", rows=3)}, "b")
     state = replace(lake.ledger.snapshot()[partition_of("rejected", at(4))], rows=7)
     lake.enter("ingest", {partition_of("rejected", at(4)): state}, "b")
     grid = hours(lake)
     assert states(grid, "ingest")[2:5] == ["quarantined", "published", "empty"]
-    assert grid.quiet == "1 hour, 2015-05-17T04:00"
+    assert grid.notes[1:] == ("1 hour without events, as no file came: 2015-05-17T04:00.",)
 
 
 def test_day_with_events_in_some_hours_is_published(lake: ViewedLake) -> None:

@@ -45,6 +45,7 @@ class HourStates:
         hours: the required hours since the epoch and `UNKNOWN_HOUR`, ascending.
         required: which of them are required.
         without_events: which of them `events` has, without a row.
+        without_files: which of them `files` has, without a row.
         newest: the last required hour with an event; None if there is none.
     """
 
@@ -70,10 +71,16 @@ class HourStates:
         np.minimum.at(worst, (codes[inside], places[inside]), ranks[inside])
         self._worst: dict[str, Ranks] = dict(zip(names, worst, strict=True))
         self._missing: Ranks = np.full(len(self.hours), RANKS["missing"], dtype=np.uint8)
-        events = inside & _bools(pc.and_(of_source, pc.equal(rows["table"], EVENTS)))
-        counts: Int64s = np.full(len(self.hours), -1, dtype=np.int64)
-        counts[places[events]] = rows["rows"].to_numpy()[events]
+
+        def counts_of(table: str) -> Int64s:
+            which = inside & _bools(pc.and_(of_source, pc.equal(rows["table"], table)))
+            counts: Int64s = np.full(len(self.hours), -1, dtype=np.int64)
+            counts[places[which]] = rows["rows"].to_numpy()[which]
+            return counts
+
+        counts = counts_of(EVENTS)
         self.without_events: Bools = counts == 0
+        self.without_files: Bools = counts_of("files") == 0
         known = self.hours[(counts > 0) & self.required & (self.hours != _UNKNOWN)]
         self.newest: int | None = known[-1].item() if len(known) else None
         troubled = inside & (ranks < RANKS["published"])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from transom.charts.section import DataTable
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR, Interval, format_hour, format_hours, moment_of, number_of
 from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
@@ -80,7 +80,7 @@ class HourGrid:
         wider: the hours of a wider view: whole months of days, or whole years of months; None if there is
             none.
         newest: the newest of all requested hours that has an event; None if there is none.
-        quiet: the published hours without an event, as text; None if there are none.
+        notes: what there is to say of the hours as a whole, such as which have no event, and why.
         notice: what a reader should know about the grid; None if nothing.
     """
 
@@ -91,7 +91,7 @@ class HourGrid:
     attention: DataTable
     wider: Interval | None = None
     newest: datetime | None = None
-    quiet: str | None = None
+    notes: tuple[str, ...] = ()
     notice: str | None = None
 
     @property
@@ -198,14 +198,13 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
     stages: dict[str, tuple[GridCell, ...]] = {}
     counts: dict[str, list[int]] = {}
     attention: list[tuple[object, ...]] = []
-    quiet = None
+    notes: list[str] = []
     for stage in stream.stages:
         ranks = _with_stale(states, stage, staleness.get(stage))
         is_empty = states.without_events & (ranks == RANKS["published"])
         ranks = np.where(is_empty, np.uint8(RANKS["empty"]), ranks)
-        without = states.hours[inside & (ranks == RANKS["empty"])]
-        if stage == SOURCE_STAGE and len(without):
-            quiet = f"{counted(len(without), 'hour')}, {format_ranges(without)}"
+        if stage == SOURCE_STAGE:
+            notes += _without_events(states, inside & (ranks == RANKS["empty"]))
         of_hours = ranks[inside].astype(np.int64)
         by_cell = np.bincount(of_cell * len(WORST) + of_hours, minlength=len(cells) * len(WORST))
         by_cell = by_cell.reshape(len(cells), len(WORST))
@@ -232,8 +231,30 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
         ),
         _wider(interval, unit),
         None if states.newest is None else moment_of(states.newest),
-        quiet,
+        (*_all_well(stream, not attention), *notes),
     )
+
+
+def _all_well(stream: Stream, is_well: bool) -> Iterator[str]:
+    """Yield whether every hour is published, complete and fresh, and whether a missing file would be found."""
+    source = stream.source
+    is_checked = bool(source.expected_files or source.periods_checked)
+    if is_well:
+        known = ", and nothing is known to be missing" if is_checked else ""
+        yield f"Every requested hour is published and fresh{known}."
+    if not is_checked:
+        yield "No file is expected of this stream, so no check finds a missing one."
+
+
+def _without_events(states: HourStates, empty: Bools) -> Iterator[str]:
+    """Yield which hours have no event, with and without a file."""
+    for which, files in (
+        (empty & ~states.without_files, "though files came"),
+        (empty & states.without_files, "as no file came"),
+    ):
+        if which.any():
+            hours = states.hours[which]
+            yield f"{counted(len(hours), 'hour')} without events, {files}: {format_ranges(hours)}."
 
 
 def _with_stale(states: HourStates, stage: str, stale: StaleHours | None) -> Ranks:

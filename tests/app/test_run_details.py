@@ -105,7 +105,9 @@ def test_story_of_a_replaced_and_a_late_file_can_be_read(
         1, [(SECOND, "late"), (FOURTH, "in time")],
     )  # fmt: skip
     beyond = {
-        (of.stage, of.table, number(of.hours.start), number(of.hours.end)): of.cause for of in changes.beyond
+        (of.stage, of.table, number(hours.start), number(hours.end)): of.cause
+        for of in changes.beyond
+        for hours in of.hours
     }
     assert beyond["ingest", "events", 1, 2] == f"{SECOND} came late"
     assert beyond["aggregates", "aggregates", 1, 3] == (

@@ -202,23 +202,32 @@ def test_changes_of_a_run_have_their_root_cause(lake: ViewedLake) -> None:
     ran(lake, "late", 5, 6, 1, [wrote(1, 2), wrote(5, 6)], files=[read(1, late=True), read(5)])
     window = Written("traffic", "aggregates", "published", True, at(1), at(3), 4)
     state = Written("traffic", "granules", "published", False, at(0), at(1), 4)
+    apart = replace(window, start=at(4), end=at(5), changed=False)
+    next_ = replace(window, start=at(3), end=at(4))
+    whole = replace(apart, table="recurring", status="incomplete")
     title = {"finding_id": "f", "change": "new", "severity": "high", "title": "t"}
     ran(
-        lake, "late", 5, 6, 2, [state, window], stage="aggregates", findings=[title],
+        lake, "late", 5, 6, 2, [state, window, apart, whole, next_], stage="aggregates", findings=[title],
         finding_counts={"new": 3},
     )  # fmt: skip
     stream = opened(lake)
     found = runs.run_of(stream.selection(between(0, 6)), "late")
     assert found is not None
     changes = run_changes(stream.selection(between(0, 6)), found, stream.freshness(stream.snapshot()))
-    assert [(of.table, of.outcome, of.cause) for of in changes.beyond] == [
-        ("events", "published", f"{FILE.format(1)} came late"),
-        ("granules", "published, the same rows as before", UNKNOWN),
-        ("aggregates", "published", f"the events of 2015-05-17T01:00 changed: {FILE.format(1)} came late"),
+    cause = f"the events of 2015-05-17T01:00 changed: {FILE.format(1)} came late"
+    assert [(of.table, of.outcome, of.cause, *of.hours) for of in changes.beyond] == [
+        ("events", "changed", f"{FILE.format(1)} came late", between(1, 2)),
+        ("aggregates", "changed", cause, between(1, 3)),
+        ("aggregates", "the same rows as before", UNKNOWN, between(4, 5)),
+        ("recurring", "the same rows as before, incomplete", UNKNOWN, between(4, 5)),
+        ("aggregates", "changed", UNKNOWN, between(3, 4)),
+        ("granules", "the same rows as before", UNKNOWN, between(0, 1)),
     ]
     assert changes.summary == [
         "2 files read, of which 1 late.",
-        "Written beyond the request: 1 hour of ingest, 3 hours of aggregates.",
+        f"Late, of 2015-05-17T01:00: {FILE.format(1)} (9 lines, 8 events, 1 rejected).",
+        "Written beyond the request, changed: events (1 hour), aggregates of traffic (3 hours).",
+        "Written beyond the request, the same rows as before, incomplete: recurring of traffic (1 hour).",
         "Findings: 3 new.",
     ]
 
@@ -237,7 +246,10 @@ def test_run_that_reads_two_contents_of_a_file_has_both(lake: ViewedLake) -> Non
         (FILE.format(2), "ingested", 9, "new content"),
         (FILE.format(1), "duplicate", 9, "duplicate"),
     ]
-    assert changes.summary[0] == "3 contents of 2 files read, of which 0 late."
+    assert changes.summary[:2] == [
+        "3 contents of 2 files read, of which 0 late.",
+        f"New content, of 2015-05-17T02:00: {FILE.format(2)} (9 lines, 8 events, 1 rejected).",
+    ]
 
 
 def rejected_of(lake: ViewedLake, start: int, end: int) -> list[Section]:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 from tests.support.asgi import request
@@ -10,7 +11,7 @@ from tests.support.elements import Elements
 from tests.support.viewed_lake import at
 from tests.web.conftest import Pages
 from transom import __version__
-from transom.core.intervals import HOUR, format_hour
+from transom.core.intervals import HOUR, format_hour, number_of
 from transom.core.partitions import CheckResult
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.ledger import Run
@@ -97,11 +98,15 @@ def test_links_of_an_hour_lead_to_pages_of_this_hour(story: Pages) -> None:
     assert "part-quality-rejected" in Elements(request(story.app, rejected.partition("#")[0]).text).sections
 
 
-def test_first_and_last_hour_of_the_calendar_have_one_neighbour(story: Pages) -> None:
+def test_neighbours_of_an_hour_are_requested_hours(story: Pages) -> None:
     first = datetime.min.replace(tzinfo=UTC)
     last = first.replace(year=9999, month=12, day=31, hour=23)
-    assert neighbours(first) == (None, first + HOUR)
-    assert neighbours(last) == (last - HOUR, None)
+    requested = np.array([number_of(at(1)), number_of(at(4))])
+    assert neighbours(first, requested) == (None, at(1))
+    assert neighbours(last, requested) == (at(4), None)
+    assert neighbours(at(1), requested) == (None, at(4))
+    assert neighbours(at(2), requested) == (at(1), at(4))
+    assert neighbours(first, requested[:0]) == (None, None)
     story.get("/hours/0001-01-01T00:00", 404)
 
 
@@ -111,11 +116,11 @@ def test_quality_leads_to_the_page_of_a_run_and_this_to_its_changes(story: Pages
     assert link == f"/streams/six/runs/{quote(NAME, safe='')}"
     page = Elements(request(story.app, link).text)
     assert "4 files read, of which 1 late." in page.text
-    assert "Written beyond the request: 1 hour of ingest." in page.text
+    assert f"Late, of 2015-05-17T01:00: {FILE} (4 lines, 3 events, 1 rejected)." in page.text
+    assert "Written beyond the request, changed: events (1 hour)." in page.text
     assert page.sections["files"].rows[1] == [FILE, "2015-05-17T01:00", "4", "3", "1", "ingested", "late"]
-    assert page.sections["beyond"].rows[1:] == [
-        ["ingest", "events", "events", "2015-05-17T01:00", "published", f"{FILE} came late"]
-    ]
+    assert page.sections["beyond"].rows[1:] == [["ingest", "events", "events", "changed", "2015-05-17T01:00"]]
+    assert f"As {FILE} came late:" in page.sections["beyond"].text
     findings = [link for link in page.links if "/findings/" in link]
     assert [link.partition("?")[0].rpartition("/")[2] for link in findings] == ["fwithdrawn", "fnew"]
     assert "withdrawn: high <u>withdrawn" in " ".join(page.text.split())

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+
 from transom.app.command_lines import submit_hours
 from transom.app.definitions import definitions_of
-from transom.core.intervals import HOUR, Interval, format_hour
+from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR, Interval, format_hour, moment_of, number_of
 from transom.core.partitions import SOURCE_STAGE, PartitionKey
 from transom.core.terminal import counted
 from transom.features.ingest.expected_inputs import scheduled
@@ -65,15 +68,20 @@ class HourDetail:
     to_run: Interval | None = None
 
 
-def neighbours(hour: datetime) -> tuple[datetime | None, datetime | None]:
-    """Return the hour before an hour and the one after it; None at the ends of the calendar."""
-    around: list[datetime | None] = []
-    for length in (-HOUR, HOUR):
-        try:
-            around.append(hour + length)
-        except OverflowError:
-            around.append(None)
-    return around[0], around[1]
+def neighbours(hour: datetime, requested: Int64s) -> tuple[datetime | None, datetime | None]:
+    """Return the last requested hour before an hour and the first one after it; None if there is none.
+
+    Args:
+        hour: the hour, requested or not.
+        requested: the requested hours since the epoch, ascending.
+    """
+    number = number_of(hour)
+    before = requested[: np.searchsorted(requested, number)]
+    after = requested[np.searchsorted(requested, number, "right") :]
+    return (
+        moment_of(before[-1].item()) if len(before) else None,
+        moment_of(after[0].item()) if len(after) else None,
+    )
 
 
 def hour_detail(

@@ -80,7 +80,7 @@ class HourGrid:
         wider: the hours of a wider view: whole months of days, or whole years of months; None if there is
             none.
         newest: the newest of all requested hours that has an event; None if there is none.
-        notes: what there is to say of the hours as a whole, such as which have no event, and why.
+        notes: sentences on the hours as a whole, such as which have no event, and why.
         notice: what a reader should know about the grid; None if nothing.
     """
 
@@ -236,7 +236,7 @@ def grid_of(stream: Stream, states: HourStates, staleness: Staleness, interval: 
 
 
 def _all_well(stream: Stream, is_well: bool) -> Iterator[str]:
-    """Yield whether every hour is published, complete and fresh, and whether a missing file would be found."""
+    """Yield whether every hour is published, complete and fresh, and whether a check finds missing files."""
     source = stream.source
     is_checked = bool(source.expected_files or source.periods_checked)
     if is_well:

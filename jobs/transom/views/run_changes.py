@@ -11,38 +11,55 @@ from transom.core.intervals import Interval, format_hours
 from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
+from transom.features.registry import INGEST_OUTLETS, OUTLETS
 from transom.ledger.dependents import dependents_of
 from transom.ledger.freshness import Freshness
 from transom.ledger.run_details import FileRead, Written
-from transom.ledger.run_records import RunRecord
+from transom.ledger.run_records import RunRecord, format_file
 from transom.views.file_remarks import content_remarks
 from transom.views.runs import RunGroup
 
 MAX_CAUSES = 20
 """The maximum number of changed hours whose dependents are looked up."""
-UNKNOWN = "an input, a check or the stream file had changed since it was computed"
+UNKNOWN = "an input, a check or the stream file had changed since they were computed"
 """The cause of hours that no file of the run explains."""
+
+
+MAX_LISTED = 8
+"""The maximum number of tables, and of late files, in a sentence."""
+CHANGED, SAME = "changed", "the same rows as before"
+"""The outcomes of published hours."""
 
 
 @dataclass(frozen=True)
 class WrittenBeyond:
-    """Hours that a run wrote outside its request.
+    """Hours of a table that a run wrote outside its request, with one outcome and one cause.
 
     Attributes:
         stage: the stage.
         block: the block.
         table: the table.
-        hours: the hours.
-        outcome: published, incomplete, quarantined, blocked or deleted; with the same rows or not.
+        outcome: `CHANGED` or `SAME`, also with ", incomplete", or quarantined, blocked or deleted.
         cause: the root cause.
+        hours: the hours.
     """
 
     stage: str
     block: str
     table: str
-    hours: Interval
     outcome: str
     cause: str
+    hours: tuple[Interval, ...]
+
+    @property
+    def is_result(self) -> bool:
+        """Whether people read the table; others are state of later hours."""
+        return self.table in (INGEST_OUTLETS if self.stage == SOURCE_STAGE else OUTLETS.get(self.stage, ()))
+
+    @property
+    def name(self) -> str:
+        """The table, with its block."""
+        return self.table if self.stage == SOURCE_STAGE else f"{self.table} of {self.block}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,7 @@ class FileOfRun:
 
     file: FileRead
     remark: str
+    is_late: bool
 
 
 @dataclass(frozen=True)
@@ -96,20 +114,53 @@ class RunChanges:
         if not self.run.known:
             why = "it is older than these records, or than a year"
             return [f"The lake does not have what this run wrote: {why}."]
-        hours = {(of.stage, hour) for of in self.beyond for hour in of.hours.hours()}
-        stages = [*dict.fromkeys(of.stage for of in self.beyond)]
-        beyond = ", ".join(
-            f"{counted(sum(one == stage for one, _ in hours), 'hour')} of {stage}" for stage in stages
-        )
         names = [name for name in ("new", "updated", "withdrawn") if self.counts.get(name)]
         changes = ", ".join(f"{self.counts[name]} {name}" for name in names)
         contents = len(self.files) + self.more_files
         of = f"{counted(contents, 'content')} of " if contents > self.paths else ""
         return [
             f"{of}{counted(self.paths, 'file')} read, of which {self.late} late.",
-            f"Written beyond the request: {beyond or 'nothing'}.",
+            *self._arrivals(),
+            *(self._effects() or ["Nothing was written beyond the request."]),
             f"Findings: {changes or 'none changed'}.",
         ]
+
+    def _arrivals(self) -> list[str]:
+        """Return a sentence for each late file, and each new content of a file."""
+        files = [of for of in self.files if of.is_late or of.file.replaced]
+        sentences = [
+            f"{'Late' if of.is_late else 'New content'}, of {format_hours([of.file.hour])}: "
+            f"{format_file(of.file)}."
+            for of in files[:MAX_LISTED]
+        ]
+        more = len(files) - MAX_LISTED
+        return [*sentences, *([f"And {more} more such files."] if more > 0 else [])]
+
+    def _effects(self) -> list[str]:
+        """Return a sentence for each outcome of results beyond the request; `SAME` only of whole tables."""
+        outcomes: dict[str, dict[str, int]] = {}
+        for of in self.beyond:
+            if of.is_result:
+                tables = outcomes.setdefault(of.outcome, {})
+                tables[of.name] = tables.get(of.name, 0) + sum(map(len, of.hours))
+        changed = {name for outcome, tables in outcomes.items() if outcome != SAME for name in tables}
+        if same := {name: count for name, count in outcomes.pop(SAME, {}).items() if name not in changed}:
+            outcomes[SAME] = same
+        sentences = []
+        for outcome, tables in outcomes.items():
+            listed = [f"{name} ({counted(count, 'hour')})" for name, count in tables.items()]
+            more = len(listed) - MAX_LISTED
+            texts = listed[:MAX_LISTED] + ([f"and {more} more tables"] if more > 0 else [])
+            sentences.append(f"Written beyond the request, {outcome}: {', '.join(texts)}.")
+        return sentences
+
+    @property
+    def causes(self) -> dict[str, list[WrittenBeyond]]:
+        """The hours written outside the request, by their cause."""
+        causes: dict[str, list[WrittenBeyond]] = {}
+        for of in self.beyond:
+            causes.setdefault(of.cause, []).append(of)
+        return causes
 
 
 def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> RunChanges:
@@ -123,7 +174,7 @@ def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> Ru
     late = {of.path for one in run.stages for of in one.late_files}
     files = _contents(selection, run, late)
     causes = _Causes(selection, run, freshness, late)
-    beyond = [_beyond(one, of, causes) for one in run.stages for of in one.outside()]
+    beyond = _beyond(run.stages, causes)
     counts: dict[str, int] = {}
     for one in run.stages:
         for change, count in (one.finding_counts or {}).items():
@@ -159,7 +210,10 @@ def _contents(selection: Selection, run: RunGroup, late: Collection[str]) -> lis
 
     ordered = [of for path in sorted(reads, key=order) for of in reads[path]]
     remarks = content_remarks(selection, ordered[:MAX_ROWS])
-    return [FileOfRun(of, _remark(of, late, of is not reads[of.path][-1], remarks.get(of))) for of in ordered]
+    return [
+        FileOfRun(of, _remark(of, late, of is not reads[of.path][-1], remarks.get(of)), of.path in late)
+        for of in ordered
+    ]
 
 
 def _remark(file: FileRead, late: Collection[str], is_replaced: bool, content: str | None) -> str:
@@ -172,12 +226,23 @@ def _remark(file: FileRead, late: Collection[str], is_replaced: bool, content: s
     return ", ".join(words) or "in time"
 
 
-def _beyond(record: RunRecord, of: Written, causes: "_Causes") -> WrittenBeyond:
-    hours = Interval(of.start, of.end)
-    same = "" if of.changed or of.status not in ("published", "incomplete") else ", the same rows as before"
-    return WrittenBeyond(
-        record.stage, of.block, of.table, hours, f"{of.status}{same}", causes.of(record.stage, hours)
-    )
+def _beyond(records: Iterable[RunRecord], causes: "_Causes") -> list[WrittenBeyond]:
+    """Return what a run wrote outside its request, the results of a stage first."""
+    written: dict[tuple[str, str, str, str, str], list[Interval]] = {}
+    for record in records:
+        for of in record.outside():
+            hours = Interval(of.start, of.end)
+            names = record.stage, of.block, of.table, _outcome(of), causes.of(record.stage, hours)
+            written.setdefault(names, []).append(hours)
+    rows = [WrittenBeyond(*names, tuple(hours)) for names, hours in written.items()]
+    stages = [*dict.fromkeys(of.stage for of in rows)]
+    return sorted(rows, key=lambda of: (stages.index(of.stage), not of.is_result))
+
+
+def _outcome(of: Written) -> str:
+    if of.status not in ("published", "incomplete"):
+        return of.status
+    return f"{CHANGED if of.changed else SAME}{', incomplete' if of.status == 'incomplete' else ''}"
 
 
 class _Causes:

@@ -273,12 +273,13 @@ def _add_hours(router: APIRouter, visited: Callable[..., Visit]) -> None:
         lines, _ = opened.consistent(interval, {}, 1, events.of_hour)
         visit.note(*notices)
         freshness = opened.freshness(opened.snapshot())
+        around = neighbours(interval.start, freshness.snapshot.required_hours.numbers)
         detail = hour_detail(opened.stream, visit.file, lake(), opened.ledger, freshness, interval.start)
         is_known = {stage.state for stage in detail.stages} != {"none"}
         facts = {"events": events_text(opened, interval.start), "files": files_text(opened, interval.start)}
         return visit.page(
             "hour.html", 200 if is_known else 404, interval=interval, detail=detail, history=history,
-            facts=facts, events=lines, around=neighbours(interval.start),
+            facts=facts, events=lines, around=around,
         )  # fmt: skip
 
     @router.get("/runs/{name:path}")

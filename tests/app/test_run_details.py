@@ -94,6 +94,11 @@ def test_story_of_a_replaced_and_a_late_file_can_be_read(
     )
     assert [of.unpublished for of in quarantined.events[0].stages] == [True, True]
     assert [of.stage for of in quarantined.events[2].stages] == ["aggregates"]
+    of_stages = [(of.stage, of.outcome) for event in late.events for of in event.stages]
+    assert [outcome for stage, outcome in of_stages if stage == "aggregates"] == [
+        "published, incomplete, as an input is", "written again; now complete",
+    ]  # fmt: skip
+    assert of_stages[0] == ("ingest", "published, incomplete")
     assert late.summary[0].startswith("Written again by run third at ")
     assert late.summary[0].endswith(
         f", as {SECOND} came late; before, something was missing: files_expected: observed 0, expected at "

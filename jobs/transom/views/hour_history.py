@@ -192,7 +192,10 @@ class _StageHistory:
             missing = "incomplete" in (statuses if written else causes)
             same = bool(written) and not any(of.changed for of in written)
             outcome = self._published_again(record, results, by, same)
-            outcome += ", incomplete" if missing else ""
+            if missing:
+                outcome += ", incomplete" if "incomplete" in causes else ", incomplete, as an input is"
+            elif self._missing is not None:
+                outcome += "; now complete"
             self._published = True
             self._missing = causes.get("incomplete", "an input is incomplete") if missing else None
         self._unpublished = unpublished

@@ -18,7 +18,7 @@ from transom.features.registry import FEATURES
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import LakeError
 from transom.views import view as module
-from transom.views.view import NothingToView, View, parse_key, view_of
+from transom.views.view import NothingToView, View, view_of
 
 
 def section(view: View, subject: str) -> Section:
@@ -253,14 +253,6 @@ def test_rejected_lines_are_counted_by_reason(lake: ViewedLake) -> None:
         ("odd", 5, 4), ("odd", 5, 3), ("odd", 5, 2), ("broken", 1, 9),
     ]  # fmt: skip
     assert sum(bar["value"] for bar in values(part)) == 6
-
-
-def test_key_is_parsed_by_the_columns_of_the_stream(lake: ViewedLake) -> None:
-    assert parse_key(lake.stream, "10.0.0.1") == {"client": "10.0.0.1"}
-    assert parse_key(lake.stream, "client=a=b, path=/") == {"client": "a=b", "path": "/"}
-    assert parse_key(lake.stream, "client=a, b=c, path=/") == {"client": "a, b=c", "path": "/"}
-    with pytest.raises(ValueError, match="nearest: client"):
-        parse_key(lake.stream, "clint=a")
 
 
 def test_lake_without_a_run_is_an_error(tmp_path: Path, lake: ViewedLake) -> None:

@@ -198,6 +198,21 @@ def test_results_of_a_key(filled: Pages) -> None:
     assert rows_of(filled.get("/results/aggregates/traffic.csv?key.client=c3").text)[0]["n"] == "4"
 
 
+def test_a_value_without_a_column_is_looked_up_in_all_of_them(pages: Pages) -> None:
+    pages.lake.find(finding(1, "often", finding_id="p", stage="frequency", block="often", item="/p"))
+    read_as = "Read as path=/p, the first column with something of it in these hours."
+    for address, heading in (("/key", "Key path /p"), ("", "Findings")):
+        page = Elements(pages.get(f"{address}?key=/p").text)
+        assert heading in page.text
+        assert read_as in page.text
+        assert "/streams/six/findings/p" in page.links
+    # A block has its own columns only.
+    for block, column in (("aggregates/traffic", "client"), ("frequency/often", "path")):
+        text = pages.get(f"/results/{block}?key=/p").text
+        assert f'value="{column}=/p"' in text
+        assert "Read as" not in text
+
+
 @pytest.mark.parametrize("block", ["patterns/back", "frames/busy", "fills/before", "frequency/often"])
 def test_a_block_without_rows_says_so(filled: Pages, block: str) -> None:
     assert "No " in Elements(filled.get(f"/results/{block}").text).text

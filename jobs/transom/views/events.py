@@ -32,20 +32,30 @@ def of_key(selection: Selection, limit: int = RAW_ROWS) -> Section:
     return section(query, "Events of the key", note, rows, total, limit)
 
 
-def _latest(query: Query, limit: int) -> tuple[list[Row], int]:
-    """Return the page of the latest events, and the number of all events.
+def has_events(selection: Selection) -> bool:
+    """Return whether there is an event of the selected key."""
+    return bool(_latest_rows(events(selection), 1))
 
-    The first page is searched from the last hour backwards: opening the files of a year takes longer than
-    reading them.
-    """
+
+def _latest(query: Query, limit: int) -> tuple[list[Row], int]:
+    """Return the page of the latest events, and the number of all events."""
     if query.selection.page > 1:
         return query.page(limit)
+    rows = _latest_rows(query, limit)
+    return rows, len(rows) if len(rows) < limit else query.count()
+
+
+def _latest_rows(query: Query, limit: int) -> list[Row]:
+    """Return the latest events, up to a maximum number.
+
+    They are searched from the last hour backwards: opening the files of a year takes longer than reading them.
+    """
     rows, hours, count = list[Row](), query.hours, LATEST_HOURS
     while hours and len(rows) < limit:
         hours, latest = hours[:-count], hours[-count:]
         rows += replace(query, hours=latest).rows(limit - len(rows))
         count *= 8
-    return rows, len(rows) if len(rows) < limit else query.count()
+    return rows
 
 
 def of_hour(selection: Selection) -> Section:

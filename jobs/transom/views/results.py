@@ -1,5 +1,6 @@
 """The results of features as sections of a page."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from transom.charts.section import Section
@@ -34,3 +35,16 @@ def sections(selection: Selection, feature: str | None = None, block: str | None
             coverage = selection.coverage(of.name, name, of.outlets)
             found.append(replace(part, feature=of.name, note=f"{part.note} {coverage}"))
     return found
+
+
+def has_results(selection: Selection) -> bool:
+    """Return whether any block has rows of the selected key; a damaged table has none."""
+    stream = selection.stream
+    for of in stream.features:
+        for name in stream.blocks(of.block):
+            if selection.key.keys() <= {*of.subject(stream, name)}:
+                for table in of.outlets:
+                    with suppress(LakeError):
+                        if selection.query(of.name, name, table, ("hour",)).rows(1):
+                            return True
+    return False

@@ -1,6 +1,5 @@
 """All that a page shows of a stream in an interval, read from one state of the lake."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -12,7 +11,6 @@ from transom.engine.selection import Selection
 from transom.features.registry import FINDING_ORDER
 from transom.findings.from_ledger import Finding
 from transom.findings.store import about_sql, select_findings
-from transom.spec.errors import did_you_mean
 from transom.stream import Stream
 from transom.views import events, quality
 from transom.views.block_titles import block_titles
@@ -23,8 +21,9 @@ from transom.views.open_stream import NothingToView, OpenStream
 from transom.views.render import render
 from transom.views.results import sections
 from transom.views.silences import Silences
+from transom.views.typed_key import TypedKey, typed_key
 
-__all__ = ["NothingToView", "View", "parse_key", "view_of"]
+__all__ = ["NothingToView", "View", "view_of"]
 
 MAX_FINDINGS, MAX_OF_BLOCK = 200, 50
 """The maximum number of findings: in total, and per kind and block."""
@@ -110,21 +109,21 @@ def view_of(
         lake: the folder or address with the tables of streams.
         stream: the stream, or the path of its file.
         interval: the hours. Default: the last 31 days of the requested hours.
-        key: as of `parse_key`, or its result. Default: all keys.
+        key: the text of each of its columns, or a text as of `typed_key`. Default: all keys.
 
     Raises:
         NothingToView: no run of the stream is in the lake.
-        ValueError: as of `parse_key` and `OpenStream.key_of`.
+        ValueError: as of `typed_key` and `OpenStream.key_of`.
         SpecificationError: the stream file is invalid.
     """
     opened = OpenStream(lake, stream)
-    of_key = parse_key(opened.stream, key) if isinstance(key, str) else dict(key or {})
     start, end = (None, None) if interval is None else (interval.start, interval.end)
     chosen, notices = opened.interval_of(start, end)
-    view, more = opened.consistent(chosen, of_key, 1, lambda selection: _view(opened, selection))
+    typed = typed_key(opened, key, chosen) if isinstance(key, str) else TypedKey(key or {})
+    view, more = opened.consistent(chosen, typed.columns, 1, lambda selection: _view(opened, selection))
     if not any(hour in chosen for hour in opened.snapshot().required_hours):
         notices.append(f"No run has requested an hour of {chosen}.")
-    return replace(view, notices=[*notices, *more])
+    return replace(view, notices=[*typed.notices, *notices, *more])
 
 
 def _view(opened: OpenStream, selection: Selection) -> View:
@@ -140,27 +139,3 @@ def _view(opened: OpenStream, selection: Selection) -> View:
     grid = hours(stream, selection.snapshot, freshness, interval)
     text = FindingText(stream, selection.snapshot)
     return View(stream, interval, key, findings, more, grid, results, quality.sections(selection), text)
-
-
-def parse_key(stream: Stream, text: str) -> dict[str, str]:
-    """Return the columns of a key with their texts.
-
-    Such as `10.0.0.1`, or `client=10.0.0.1, path=/`.
-
-    Args:
-        stream: the stream; a value without a column is that of its `key`, if this has one column.
-        text: the key.
-
-    Raises:
-        ValueError: there is no such column.
-    """
-    known = sorted(stream.event_types)
-    # A value may have a comma.
-    names = "|".join(map(re.escape, known))
-    parts = [part.partition("=") for part in re.split(f", (?=(?:{names})=)", text)]
-    if all(separator and name in known for name, separator, _ in parts):
-        return {name: value for name, _, value in parts}
-    if len(stream.key) == 1 and not (parts[0][1] and parts[0][0].isidentifier()):
-        return {stream.key[0]: text}
-    hint = did_you_mean(parts[0][0], known)
-    raise ValueError(f"key: must be COLUMN=VALUE with a column of {stream.name}; got {text!r}{hint}")

@@ -1,6 +1,6 @@
 """Parameters of an address: the hours, the key, the filters."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -10,7 +10,7 @@ from fastapi import Query, Request
 from transom.core import intervals
 from transom.core.intervals import Interval
 from transom.views.open_stream import OpenStream
-from transom.views.view import parse_key
+from transom.views.typed_key import TypedKey, typed_key
 from transom.web.links import KEY
 
 LONGEST = timedelta(days=366)
@@ -77,8 +77,14 @@ def hour(text: str, place: str) -> datetime:
     return intervals.parse(text, place)
 
 
-def key_in(request: Request, opened: OpenStream) -> dict[str, str]:
+def key_in(request: Request, opened: OpenStream, interval: Interval, subject: Sequence[str]) -> TypedKey:
     """Return the key of an address: the parameters `key.COLUMN`, or `key` as a person types it.
+
+    Args:
+        request: the request.
+        opened: the stream.
+        interval: as of `typed_key`.
+        subject: as of `typed_key`.
 
     Raises:
         BadInput: the stream has no such column, or the text is no value of it.
@@ -87,9 +93,9 @@ def key_in(request: Request, opened: OpenStream) -> dict[str, str]:
     key = {name.removeprefix(KEY): text for name, text in given.items() if name.startswith(KEY)}
     with rules():
         if not key and given.get("key"):
-            key = parse_key(opened.stream, given["key"])
+            return typed_key(opened, given["key"], interval, subject)
         opened.key_of(key)
-    return key
+    return TypedKey(key)
 
 
 def one_of(name: str, text: str | None, known: Collection[str]) -> str | None:

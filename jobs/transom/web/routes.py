@@ -109,9 +109,15 @@ class Visit:
         self.note(*notices)
         return interval, sections
 
-    def key(self) -> dict[str, str]:
-        """Return the key of the address; raises as `parameters.key_in`."""
-        return key_in(self.request, self.opened)
+    def key(self, subject: Sequence[str] = ()) -> Mapping[str, str]:
+        """Return the key of the address, with a notice if a column was chosen; arguments as of `typed_key`.
+
+        Raises:
+            BadInput: as of `parameters.key_in` and `parameters.interval`.
+        """
+        typed = key_in(self.request, self.opened, self.interval(), subject)
+        self.note(*typed.notices)
+        return typed.columns
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
@@ -303,19 +309,21 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
 
     def block_of(
         visit: OfVisit, feature: str, block: str, order: str | None = None
-    ) -> tuple[Interval, list[Section]]:
-        names = {feature.name: feature for feature in visit.opened.stream.features}
-        if feature not in names or block not in visit.opened.stream.blocks(names[feature].block):
-            raise HTTPException(404, f"The stream {visit.opened.stream.name} has no such block.")
+    ) -> tuple[Interval, list[Section], Mapping[str, str]]:
+        stream = visit.opened.stream
+        names = {feature.name: feature for feature in stream.features}
+        if feature not in names or block not in stream.blocks(names[feature].block):
+            raise HTTPException(404, f"The stream {stream.name} has no such block.")
 
         def of_block(selection: Selection) -> list[Section]:
             return results.sections(replace(selection, order=order or ""), feature, block)
 
-        interval, sections = visit.read(of_block, visit.key())
+        key = visit.key(names[feature].subject(stream, block))
+        interval, sections = visit.read(of_block, key)
         one_of("order", order, [*sections[0].orders] if sections else [])
-        return interval, sections
+        return interval, sections, key
 
-    OfBlock = Annotated[tuple[Interval, list[Section]], Depends(block_of)]
+    OfBlock = Annotated[tuple[Interval, list[Section], Mapping[str, str]], Depends(block_of)]
 
     @router.get("/results/{feature}/{block}.csv")
     def block_csv(visit: OfVisit, of_block: OfBlock, feature: str, block: str) -> Response:
@@ -327,10 +335,10 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         visit: OfVisit, of_block: OfBlock, feature: str, block: str, order: str | None = None
     ) -> Response:
         """Show the results of a block."""
-        interval, sections = of_block
+        interval, sections, key = of_block
         return visit.page(
             "block.html", interval=interval, sections=sections, feature=feature, block=block,
-            key=visit.key(), order=order or None,
+            key=key, order=order or None,
         )  # fmt: skip
 
     def quality_parts(visit: OfVisit, check: str | None = None) -> tuple[Interval, list[Section], list[str]]:

@@ -33,12 +33,46 @@ def test_late_file_that_invalidates_an_episode_is_named_in_its_withdrawal(lake: 
     raised, withdrawn = receiver.messages
     assert withdrawn["state"] == "withdrawn"
     assert withdrawn["finding_id"] == raised["finding_id"]
-    assert withdrawn["findings"][0]["reason"] == "because of replaced file b, late file c-late"
+    assert withdrawn["findings"][0]["reason"] == "because of the new content of b, late file c-late"
     lake.landing["b"] = (1, 12)
     lake.run([1])
     lake.deliver(receiver, "four")
     assert [message["state"] for message in receiver.messages] == ["raised", "withdrawn", "raised"]
     assert len({message["message"] for message in receiver.messages}) == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (("x", 1, -11), ("x", 1, -12), "the new content of x"),
+        (("x", 1, -11), ("x", 1, -11), "now published file x"),
+        (("y", 1, 0), ("x", 1, -11), "late file x"),
+    ],
+)
+def test_quarantined_file_that_is_published_is_not_late(
+    lake: AlertLake, before: tuple[str, int, int], after: tuple[str, int, int], reason: str
+) -> None:
+    receiver = Receiver()
+    lake.quarantined = {before[0]: before[1:]}
+    lake.landing["c"] = (2, 1)
+    lake.run([1, 2])
+    lake.deliver(receiver, "one")
+    lake.quarantined = {}
+    lake.landing[after[0]] = after[1:]
+    lake.run([1])
+    lake.deliver(receiver, "two")
+    assert receiver.messages[-1]["findings"][0]["reason"] == f"because of {reason}"
+
+
+def test_withdrawal_distinguishes_quarantined_and_removed_files(lake: AlertLake) -> None:
+    receiver = Receiver()
+    lake.deliver(receiver, "one")
+    lake.quarantined["b"] = lake.landing.pop("b")
+    del lake.landing["c"]
+    lake.run([1, 2])
+    lake.deliver(receiver, "two")
+    reason = receiver.messages[-1]["findings"][0]["reason"]
+    assert reason == "because of quarantined file b, removed file c"
 
 
 def test_each_withdrawal_of_a_run_names_the_files_of_its_own_hours(lake: AlertLake) -> None:
@@ -52,8 +86,8 @@ def test_each_withdrawal_of_a_run_names_the_files_of_its_own_hours(lake: AlertLa
     lake.deliver(receiver, "two")
     reasons = {row["reason"] for message in receiver.messages[1:] for row in message["findings"]}
     assert reasons == {
-        "because of replaced file b, replaced file c",
-        "because of quarantined or removed file x",
+        "because of the new content of b, the new content of c",
+        "because of removed file x",
     }
 
 
@@ -193,4 +227,4 @@ def test_finding_that_overlapped_another_one_before_does_not_become_part_of_it(l
     write_deltalake(lake.ledger.open("findings"), to_arrow([other]), mode="overwrite")
     lake.deliver(receiver, "two")
     (row,) = receiver.messages[-1]["findings"]
-    assert (row["state"], row["reason"]) == ("withdrawn", "because of replaced file b")
+    assert (row["state"], row["reason"]) == ("withdrawn", "because of the new content of b")

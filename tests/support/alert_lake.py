@@ -81,6 +81,7 @@ class AlertLake:
         self.stream = alert_stream(**changes)
         self.landing: dict[str, tuple[int, int]] = {}
         self.ingested: dict[str, tuple[int, int]] = {}
+        self.quarantined: dict[str, tuple[int, int]] = {}
         self.now = START
         self._runs = 0
         self.ledger.create(Table.load("findings"), Table.load("files"))
@@ -94,9 +95,16 @@ class AlertLake:
         rows = [
             {
                 "path": path, "hour": at(hour), "status": "ingested", "source_id": f"{path} {count}",
+                "last_read_source_id": f"{path} {count}",
                 "first_event": at(hour), "last_event": at(hour) + timedelta(minutes=59),
             }
             for path, (hour, count) in sorted(self.ingested.items())
+        ] + [
+            {
+                "path": path, "hour": at(hour), "status": "quarantined",
+                "last_read_source_id": f"{path} {count}",
+            }
+            for path, (hour, count) in sorted(self.quarantined.items())
         ]  # fmt: skip
         write_deltalake(self.ledger.open("files"), pa.Table.from_pylist(rows, schema), mode="overwrite")
         self.set_states(hours, "published")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -13,6 +14,8 @@ from transom.spec.notify import PAGE
 from transom.storage.tables import TableFolder, instant, literal, query
 
 FILES = "files"
+LOST = {"quarantined": "quarantined", "waiting": "waiting", "conflict": "conflicting"}
+"""What a file is that was published and has no published content now, by its status; others are removed."""
 NAMED = 3
 """The maximum number of files in a reason."""
 UNKNOWN = (
@@ -96,20 +99,27 @@ def _changed(tables: TableFolder, version: int | None, start: datetime, end: dat
     last = "coalesce(greatest(t.last_event, o.last_event), t.last_event, o.last_event, t.hour, o.hour)"
     found = query(
         current,
-        "SELECT * FROM (SELECT coalesce(t.path, o.path) AS path, o.source_id IS NULL AS late, "
-        f"t.source_id IS NULL AS lost, {first} AS first, {last} AS last "
+        "SELECT * FROM (SELECT coalesce(t.path, o.path) AS path, o.path IS NULL AS is_late, "
+        "o.last_read_source_id IS DISTINCT FROM t.last_read_source_id AS is_new, t.status, "
+        f"t.source_id IS NULL AS is_lost, {first} AS first, {last} AS last "
         "FROM t FULL JOIN o ON t.path = o.path WHERE t.source_id IS DISTINCT FROM o.source_id) "
         f"WHERE first < {instant(end)} AND last >= {instant(start)} ORDER BY path",
         o=before,
     ).to_pylist()
     changed = []
     for row in found:
-        what = (
-            "late file" if row["late"] else "quarantined or removed file" if row["lost"] else "replaced file"
-        )
-        text = f"{what} {escape_control_chars(row['path'][:200])}"
+        text = f"{_what(row)} {escape_control_chars(row['path'][:200])}"
         changed.append((text, row["first"].astimezone(UTC), row["last"].astimezone(UTC)))
     return changed
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    """Return what happened to a file, before its name, in the words of the history of an hour."""
+    if row["is_lost"]:
+        return f"{LOST.get(row['status'], 'removed')} file"
+    if row["is_late"]:
+        return "late file"
+    return "the new content of" if row["is_new"] else "now published file"
 
 
 def _others(tables: TableFolder, rows: list[Delivery]) -> Mapping[str, str]:

@@ -124,7 +124,9 @@ def test_findings_have_pages_and_withdrawn_ones_are_on_the_last(lake: ViewedLake
     deliver(lake, *(message(f"w{number:03}", 5, time=at(100 - number)) for number in range(PER_PAGE)))
     pages = [findings_of(opened(lake), FindingFilter(EVENING), page) for page in (1, 2, 3, 4)]
     assert [len(page.rows) for page in pages] == [PER_PAGE, PER_PAGE, 20, 0]
-    assert {(page.total, page.pages) for page in pages} == {(2 * PER_PAGE + 20, 3)}
+    assert {(page.total, page.withdrawn, page.pages) for page in pages} == {(2 * PER_PAGE + 20, PER_PAGE, 3)}
+    new = findings_of(opened(lake), FindingFilter(EVENING, state="new"))
+    assert (new.total, new.withdrawn) == (PER_PAGE + 20, 0)
     shown = [title for page in pages for title in titles(page)]
     assert shown == [f"f{n:03}" for n in range(PER_PAGE + 20)] + [f"gone w{n:03}" for n in range(PER_PAGE)]
 

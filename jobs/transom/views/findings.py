@@ -98,7 +98,8 @@ class FindingsPage:
 
     Attributes:
         rows: the findings of the page, the worst first, withdrawn ones last.
-        total: the number of findings that meet the filters.
+        total: the number of findings that meet the filters, withdrawn ones among them.
+        withdrawn: the number of withdrawn findings that meet the filters.
         page: the number of the page, from 1.
         pages: the number of pages, 1 or more.
         choices: for each of `FILTERS` its values, with the number of findings of the interval and key that
@@ -109,6 +110,7 @@ class FindingsPage:
 
     rows: list[FindingRow]
     total: int
+    withdrawn: int
     page: int
     pages: int
     choices: Mapping[str, Mapping[str, int]]
@@ -199,7 +201,7 @@ def findings_of(opened: OpenStream, filters: FindingFilter, page: int = 1) -> Fi
     rows += gone[max(0, after) : max(0, after + PER_PAGE - len(rows))]
     # Groups come in any order.
     ordered: dict[str, int] = {name: severities[name] for name in SEVERITIES if severities[name]}
-    return FindingsPage(rows, total, page, max(1, -(-total // PER_PAGE)), choices, ordered)
+    return FindingsPage(rows, total, len(gone), page, max(1, -(-total // PER_PAGE)), choices, ordered)
 
 
 def table_of(opened: OpenStream, filters: FindingFilter) -> DataTable:

@@ -139,6 +139,14 @@ def test_frame_ends_with_what_its_last_reading_covers(lake: ViewedLake) -> None:
         ),
         (
             item(3, 5, exactness="guaranteed"), "guaranteed",
+            "it is certain that the item no longer qualifies; it has no number",
+        ),
+        (
+            item(3, 5, "frequency", "often", exactness="estimated"), "estimated",
+            "that the item no longer qualifies may be wrong",
+        ),
+        (
+            item(3, 5, exactness="guaranteed", block="gone"), "guaranteed",
             "the statement is certainly true; it has no number",
         ),
     ],
@@ -154,9 +162,12 @@ def test_exactness_has_a_unit_and_a_meaning(
     [
         (
             item(3, 5), "in 3 to 3 of 4 slots of 1 hour, about 3.0; 9 records",
-            "in 3 of 4 slots of 1 hour; 9 records",
+            "in 3 of 4 slots of 1 hour; 9 records from the first remembered slot on",
         ),
-        (item(3, 5, exactness="2..3"), "in 2 to 3 of 4 slots of 1 hour, about 2.5; 9 records", None),
+        (
+            item(3, 5, exactness="2..3"), "in 2 to 3 of 4 slots of 1 hour, about 2.5; 9 records",
+            "in 2 to 3 of 4 slots of 1 hour, about 2.5; 9 records from the first remembered slot on",
+        ),
         (item(3, 5, "frequency", "often"), "about 235 of 2578 records, 9.1 %", "235 of 2578 records, 9.1 %"),
         (item(3, 5, "frequency", "often", exactness="9..235"), "about 235 of 2578 records, 9.1 %", None),
     ],
@@ -174,6 +185,10 @@ def test_title_lacks_the_name_of_the_stream_and_evidence_the_slots(text: Finding
     picture = text.picture(found)
     assert picture is not None
     assert picture.note.startswith("Each slot of 1 hour of the window up to 2015-05-17T05:00.")
+    assert picture.note.endswith(" Last seen in the slot that begins at 2015-05-17T04:00.")
+    gone = text.picture(item(3, 5, evidence=("1100",)))
+    assert gone is not None
+    assert gone.note.endswith(" Last seen in the slot that begins at 2015-05-17T02:00.")
     assert text.picture(finding(3, "x", evidence=("?011",))) is None
 
 

@@ -95,7 +95,7 @@ def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: p
     ]
     lake.add("frequencies", [*counts, {**counts[0], "path": "/b"}])
     lake.find(finding(1, "one", stage="frequency", block="often", item="/a"))
-    answer = Answer(7, 6, 8, None, 50)
+    answer = Answer(7, 6, 8, 0.5, 50)
     monkeypatch.setattr("transom.features.frequency.queries.frequency", lambda *_: answer)
     view = key_of(opened(lake), {"path": "/a"}, between(0, 6))
     assert [section.subject for section in view.sections] == ["often", "key-often", "events"]
@@ -105,7 +105,14 @@ def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: p
     assert [row[4:6] for row in often.table.rows] == [(4, 7), (1, 4)]
     values = {(row["series"], row["value"]) for row in often.chart["data"]["values"]}
     assert values == {("low", 1), ("low", 4), ("high", 4), ("high", 7), ("estimate", 3), ("estimate", 6)}
-    assert figures(part(view, "key-often"))["estimate"] == 7
+    assert figures(part(view, "key-often")) == {
+        "estimate": 7, "low": 6, "high": 8, "error_bound": 0.5, "records": 50,
+    }  # fmt: skip
+    assert "more than error_bound" in part(view, "key-often").note
+    answer = Answer(7, 7, 7, 0.5, 50)
+    exact = part(key_of(opened(lake), {"path": "/a"}, between(0, 6)), "key-often")
+    assert figures(exact)["error_bound"] is None
+    assert exact.note.endswith("from low to high. Both are equal, so it is exact.")
     assert [row.finding.title for row in view.findings.rows] == ["one"]
 
 

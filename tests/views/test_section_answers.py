@@ -49,7 +49,8 @@ def test_keys_are_ordered_by_the_slope_of_their_last_window(lake: ViewedLake) ->
     assert column(part, "slope_n (n per hour, per hour)") == [n / 2 for n in range(7, -1, -1)]
     assert part.note.startswith(
         "8 keys by the slope of n (n per hour, per hour), in the 2 hours up to 2015-05-17T05:00, the fastest "
-        "growing first: k7 (3.5), k6 (3), k5 (2.5), k4 (2), k3 (1.5)."
+        "growing first: k7 (3.5, 93 records), k6 (3, 94 records), k5 (2.5, 95 records), k4 (2, 96 records), "
+        "k3 (1.5, 97 records)."
     )
     assert part.chart is not None
     drawn = dict.fromkeys(row["series"] for row in part.chart["data"]["values"])

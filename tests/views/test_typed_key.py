@@ -32,10 +32,7 @@ def test_named_columns_are_the_key_without_a_notice(lake: ViewedLake) -> None:
 def test_value_without_anything_known_is_of_the_first_column(lake: ViewedLake) -> None:
     assert typed(lake, "/p") == TypedKey(
         {"client": "/p"},
-        (
-            "Read as client=/p, as nothing is known of it in these hours. For another column, type "
-            "path=/p.",
-        ),
+        ("Read as client=/p, as nothing is known of it in these hours. For another column, type path=/p.",),
     )
 
 

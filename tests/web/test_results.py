@@ -74,6 +74,11 @@ class Case:
     other: Mapping[str, str] = field(default_factory=dict)
 
 
+def bounded(row: Row) -> Row:
+    """Return a row of an item, without a bound of the error of an exact count."""
+    return row | {"error_bound": None} if row["low"] == row["high"] else row
+
+
 LINES = {
     f"{part}_{measure} ({measure} per hour{end})": f"{part}_{measure}"
     for measure in ("n", "sent")
@@ -113,7 +118,10 @@ CASES = {
     "frames": Case(
         "frames/busy", "frames", "busy",
         lambda rows: sorted(
-            last_reports(rows, "frame_id"),
+            (
+                row | {"end_time": row["start_time"] + timedelta(seconds=row["length_s"])}
+                for row in last_reports(rows, "frame_id")
+            ),
             key=lambda row: (-row["length_s"], row["start_time"], row["frame_id"]),
         ),
         {"peak bytes": "peak", "mean bytes": "mean"},
@@ -135,14 +143,15 @@ CASES = {
     "frequent items": Case(
         "frequency/often", "frequencies", "often",
         lambda rows: sorted(
-            (row for row in rows if row["low"] is not None and row["window_end"] == at(5)),
+            map(bounded, (row for row in rows if row["low"] is not None and row["window_end"] == at(5))),
             key=lambda row: row["rank"],
         ),
     ),
     "frequency of an item": Case(
         "frequency/often?key.path=/p7", "frequencies", "often",
         lambda rows: sorted(
-            (row for row in rows if row["path"] == "/p7"), key=lambda row: -row["window_end"].timestamp()
+            map(bounded, (row for row in rows if row["path"] == "/p7")),
+            key=lambda row: -row["window_end"].timestamp(),
         ),
     ),
 }  # fmt: skip

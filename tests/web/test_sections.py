@@ -16,6 +16,9 @@ from transom.views.render import OPEN_ROWS
 TABLE = re.compile(r"<details( open)?>\s*<summary>Figures: (\d+) rows?")
 
 
+LONG = " and are sent by all of the servers of the site"
+
+
 def clients(text: str) -> list[str]:
     return [row["client"] for row in csv.DictReader(io.StringIO(text))]
 
@@ -34,6 +37,14 @@ def test_fastest_growing_keys_are_a_page_and_a_file(pages: Pages) -> None:
     (file,) = (link for link in page.links if ".csv" in link)
     assert clients(pages.get(file.removeprefix("/streams/six")).text) == shown
     assert clients(pages.get(f"{address}.csv?order=n").text) == shown[::-1]
+    # The other order is a link, also from a page of keys whose table a reader would have to open.
+    rows = [window(4, f"m{n}", 1, level=1, slope_n=0.0, slope_sent=0.0) for n in range(OPEN_ROWS)]
+    pages.lake.add("aggregates", rows)
+    text = pages.get(f"{address}?order=sent").text
+    assert TABLE.findall(text) == [(" open", str(OPEN_ROWS + 7))]
+    assert "<strong>Fastest growing sent</strong>" in text
+    orders = [link for link in Elements(text).links if "order=" in link and ".csv" not in link]
+    assert orders == [f"/streams/six{address}?order=n"]
     assert "order: must be one of n, sent" in pages.get(f"{address}?order=pages", 422).text
     assert "order: must be empty" in pages.get("/results/frames/busy?order=n", 422).text
 
@@ -157,6 +168,8 @@ def test_only_findings_of_the_past_that_are_not_withdrawn_are_marked(pages: Page
     deliver(pages.lake, message("w", 4))
     page = pages.get("").text
     assert "gone w" in page
+    assert "3 findings, 1 of them withdrawn, the worst first, withdrawn ones last." in page
+    assert "2 findings, the worst first. " in pages.get("?state=new").text
     assert re.findall(r'<span class="badge ended">ended</span>\s*<a href="[^"]*"><bdi>(.*?)</bdi>', page) == [
         "over"
     ]
@@ -194,14 +207,17 @@ def test_file_of_raw_lines_has_all_columns_and_rows(pages: Pages) -> None:
 
 def test_menu_has_the_titles_of_blocks(pages: Pages) -> None:
     titled = SIX.replace(
-        "    measures: {n: count,", "    title: What clients request\n    measures: {n: count,"
+        "    measures: {n: count,", f"    title: What clients request{LONG}\n    measures: {{n: count,"
     )
     titled = titled.replace(
         "    within: 3 hours", '    title: "{client} <came> back, {matches} times"\n    within: 3 hours'
     )
     pages.lake.file.write_text(titled)
     page = pages.get("/results/aggregates/traffic").text
-    assert re.search(r'title="aggregates: traffic" aria-current="page">What clients request</a>', page)
+    assert re.search(
+        r'title="aggregates: traffic" aria-current="page">What clients request and are sent by all of...</a>',
+        page,
+    )
     assert re.search(r'title="patterns: back">client &lt;came&gt; back</a>', page)
     assert re.search(r'title="frames: busy">busy</a>', page)
-    assert "<h1>What clients request <small>aggregates: traffic</small></h1>" in page
+    assert f"<h1>What clients request{LONG} <small>aggregates: traffic</small></h1>" in page

@@ -2,6 +2,7 @@
 
 import re
 
+from transom.spec.feature import Feature
 from transom.spec.stream import Stream
 from transom.spec.titles import parts_of
 
@@ -22,7 +23,13 @@ def block_titles(stream: Stream) -> dict[str, dict[str, str]]:
     }
 
 
-def short_title(title: str | None, subject: tuple[str, ...]) -> str:
+def full_title(stream: Stream, feature: Feature[Stream], name: str) -> str:
+    """Return the title of a block for the heading of its page: as `short_title`, of any length."""
+    block = stream.blocks(feature.block)[name]
+    return short_title(getattr(block, "title", None), feature.subject(stream, name), None) or name
+
+
+def short_title(title: str | None, subject: tuple[str, ...], limit: int | None = MAX_TITLE) -> str:
     """Return the part of a title that is true of a whole block, with the names of its key or item.
 
     >>> short_title("{client} was busy from {start_time}, for {records} hours", ("client",))
@@ -31,6 +38,7 @@ def short_title(title: str | None, subject: tuple[str, ...]) -> str:
     Args:
         title: the title of the block or of its findings; None if it has none.
         subject: the columns of its key or item.
+        limit: the maximum number of characters; None is any.
 
     Returns:
         The title up to the first other column; empty if nothing is left.
@@ -43,6 +51,6 @@ def short_title(title: str | None, subject: tuple[str, ...]) -> str:
             break
         text += column or ""
     text = " ".join(text.split())
-    if len(text) <= MAX_TITLE:
+    if limit is None or len(text) <= limit:
         return text
-    return f"{text[: MAX_TITLE - 2].rpartition(' ')[0] or text[: MAX_TITLE - 3]}..."
+    return f"{text[: limit - 2].rpartition(' ')[0] or text[: limit - 3]}..."

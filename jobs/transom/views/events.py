@@ -48,7 +48,8 @@ def _latest(query: Query, limit: int) -> tuple[list[Row], int]:
 def _latest_rows(query: Query, limit: int) -> list[Row]:
     """Return the latest events, up to a maximum number.
 
-    They are searched from the last hour backwards: opening the files of a year takes longer than reading them.
+    They are searched from the last hour backwards: opening the files of a year takes longer than reading
+    them.
     """
     rows, hours, count = list[Row](), query.hours, LATEST_HOURS
     while hours and len(rows) < limit:

@@ -27,6 +27,11 @@ EXACTNESS = {
 """The words for how exact a finding is, with their meanings."""
 NO_COUNT = ("guaranteed", "estimated")
 """The words for a statement without a number."""
+LEFT = {
+    "guaranteed": "it is certain that the item no longer qualifies; it has no number",
+    "estimated": "that the item no longer qualifies may be wrong",
+}
+"""Their meanings, of the finding of an item that has left."""
 BOUNDS = "the number is certainly in this range"
 """The meaning of two bounds."""
 
@@ -100,7 +105,8 @@ class FindingText:
 
     def meaning(self, finding: Finding) -> str:
         """Return what `exactness` means."""
-        return BOUNDS if ".." in finding.exactness else EXACTNESS.get(finding.exactness, "")
+        words = LEFT if self.has_left(finding) else EXACTNESS
+        return BOUNDS if ".." in finding.exactness else words.get(finding.exactness, "")
 
     def evidence(self, finding: Finding) -> list[str]:
         """Return the evidence without what is a chart, in the words of its feature."""

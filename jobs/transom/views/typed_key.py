@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transom.core.intervals import Interval
-from transom.engine.selection import Selection
 from transom.findings.store import NAME, about_sql, reported_sql
 from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream

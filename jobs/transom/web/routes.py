@@ -18,7 +18,7 @@ from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.findings.from_ledger import SEVERITIES
 from transom.views import csv, events, quality, results
-from transom.views.block_titles import block_titles
+from transom.views.block_titles import block_titles, full_title
 from transom.views.finding import finding_of
 from transom.views.finding_text import FindingText
 from transom.views.findings import ANSWERS, STATES, FindingFilter, findings_of, table_of
@@ -338,7 +338,7 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         interval, sections, key = of_block
         return visit.page(
             "block.html", interval=interval, sections=sections, feature=feature, block=block,
-            key=key, order=order or None,
+            key=key, order=order or None, title=_title(visit, feature, block),
         )  # fmt: skip
 
     def quality_parts(visit: OfVisit, check: str | None = None) -> tuple[Interval, list[Section], list[str]]:
@@ -376,6 +376,11 @@ def _add_results(router: APIRouter, visited: Callable[..., Visit]) -> None:
         with rules():
             view = key_of(visit.opened, visit.key(), visit.interval())
         return visit.csv(_part(view.sections, part), "key")
+
+
+def _title(visit: Visit, feature: str, block: str) -> str:
+    stream = visit.opened.stream
+    return next(full_title(stream, of, block) for of in stream.features if of.name == feature)
 
 
 def _part(sections: Iterable[Section], anchor: str) -> DataTable | None:

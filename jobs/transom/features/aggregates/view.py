@@ -94,10 +94,12 @@ def _of_growing_keys(
     order = ", ".join([f"{sql_name(slope)} DESC", *map(sql_name, block.key)])
     query = replace(of_level, where=f"level = {widest} AND {where}", order=order)
     rows, total = query.page()
-    top = query.rows(KEYS)
+    top = replace(query, columns=tuple(dict.fromkeys([*query.columns, "count"]))).rows(KEYS)
     *_, series = _of_keys(of_level, block, top)
     unit = per_unit(block, selection.order)
-    most = ", ".join(f"{label(_named(block, row))} ({plain(row[slope])})" for row in top)
+    most = ", ".join(
+        f"{label(_named(block, row))} ({plain(row[slope])}, {counted(row['count'], 'record')})" for row in top
+    )
     note = (
         f"{counted(total, 'key')} by the slope of {selection.order} ({unit}), in the "
         f"{format_duration(block.levels[0].range)} up to {plain(end)}, the fastest growing first: {most}. "

@@ -1,7 +1,7 @@
 """The view of frames: bars on a time axis."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from transom.charts.section import Section
 from transom.charts.specs import label, labels, millis, spans
@@ -16,6 +16,8 @@ from transom.storage.tables import meanings as described
 
 LINES = 25
 """The maximum number of keys in a chart."""
+END = "the end of what its last reading covers, exclusive; the table has the time of this reading, last_time"
+"""What the column means that the table does not have."""
 STATES = {"final": "closed", "partial": "open at the end of these hours"}
 
 
@@ -24,7 +26,8 @@ def section(selection: Selection, name: str) -> Section:
     frame, key = selection.stream.blocks(Frame)[name], input_columns.key(selection.stream, name)
     value = input_columns.value(selection.stream, name)
     figures = {"peak": f"peak {value}", "mean": f"mean {value}"} if value else {}
-    columns = ["start_time", "last_time", *key, "length_s", "records", "missing", "state", *figures]
+    columns = ["start_time", *key, "length_s", "records", "missing", "state", *figures]
+    titles = ["start_time", "end_time", *(figures.get(column, column) for column in columns[1:])]
     query = selection.query(
         "frames", name, "frames", columns, each="frame_id", best="hour DESC, fragment DESC",
         order="length_s DESC, start_time, frame_id",
@@ -36,7 +39,7 @@ def section(selection: Selection, name: str) -> Section:
         {
             "label": named[text],
             "start": millis(row["start_time"]),
-            "end": millis(row["start_time"] + timedelta(seconds=row["length_s"])),
+            "end": millis(_end(row)),
             "state": STATES[row["state"]],
         }
         for text, row in zip(texts, rows, strict=True)
@@ -46,6 +49,7 @@ def section(selection: Selection, name: str) -> Section:
     if rows and selection.page == 1:
         longest = f" {_longest(key, rows, total)}"
     meanings = {figures[name]: text for name, text in described("frames").items() if name in figures}
+    meanings["end_time"] = END
     some = f", those of the first {LINES} of {len(keys)} keys" if len(keys) > LINES else ""
     return Section(
         f"{name}: frames {frame.reported_rule}",
@@ -56,8 +60,9 @@ def section(selection: Selection, name: str) -> Section:
         query.data_table(
             rows,
             total,
-            columns=[figures.get(column, column) for column in columns],
-            meanings=meanings,
+            lambda row: (row["start_time"], _end(row), *[*row.values()][1:]),
+            titles,
+            meanings,
         ),
         spans((bar for bar in bars if bar["label"] in keys[:LINES]), [*STATES.values()]) if bars else None,
         name,
@@ -66,6 +71,12 @@ def section(selection: Selection, name: str) -> Section:
         if total
         else "",
     )
+
+
+def _end(row: Row) -> datetime:
+    """Return the end of what the last reading of a frame covers, exclusive."""
+    end: datetime = row["start_time"] + timedelta(seconds=row["length_s"])
+    return end
 
 
 def _longest(key: Sequence[str], rows: Sequence[Row], total: int) -> str:

@@ -10,7 +10,7 @@ from transom.core.durations import format_duration
 from transom.core.intervals import Interval, format_hour
 from transom.core.terminal import counted
 from transom.engine.reader import Reader
-from transom.engine.selection import Query, Selection
+from transom.engine.selection import Query, Row, Selection
 from transom.features.frequency.spec import Frequency
 from transom.findings.text import bounds_text, key_text
 from transom.storage.tables import instant
@@ -46,11 +46,16 @@ def _of_item(query: Query, name: str, block: Frequency) -> Section:
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
         f"{counted(total, 'report')}, the last first." if total else "No report.",
-        query.data_table(page, total),
+        query.data_table(page, total, _cells),
         panels(points, BOUNDS) if rows else None,
         name,
         guarantee=_exactness(block) if total else "",
     )
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    """Return the values of a row, without a bound of the error of an exact count."""
+    return tuple((row | {"error_bound": None} if row["low"] == row["high"] else row).values())
 
 
 def _exactness(block: Frequency) -> str:
@@ -97,7 +102,7 @@ def _of_last_report(query: Query, name: str, block: Frequency) -> Section:
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
         note,
-        query.data_table(rows, total),
+        query.data_table(rows, total, _cells),
         chart if rows else None,
         name,
         guarantee=guarantee,
@@ -116,13 +121,15 @@ def section_of_item(reader: Reader, name: str, key: Mapping[str, Any], interval:
     if {*block.item} != key.keys():
         return None
     answer = frequency(reader, name, tuple(key[column] for column in block.item), interval.end)
-    margin = (
-        f"It is below the estimate by more than margin with a probability of at most {block.delta:g}."
+    figures: Row = {"error_bound" if name == "margin" else name: of for name, of in vars(answer).items()}
+    more = (
+        "Both are equal, so it is exact."
+        if answer.low == answer.high
+        else "It is below the estimate by more than error_bound with a probability of at most "
+        f"{block.delta:g}."
         if answer.margin is not None
         else "There is no other bound."
     )
-    note = (
-        f"The window ends at {format_hour(interval.end)}. The count is certainly from low to high. {margin}"
-    )
-    values = DataTable.of(("figure", "value"), vars(answer).items())
+    note = f"The window ends at {format_hour(interval.end)}. The count is certainly from low to high. {more}"
+    values = DataTable.of(("figure", "value"), zip(figures, _cells(figures), strict=True))
     return Section(f"{name}: how often in the last window", note, values)

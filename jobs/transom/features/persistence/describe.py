@@ -61,9 +61,13 @@ def slots_text(count: int, length: timedelta) -> str:
 
 
 def evidence(stream: Stream, name: str, line: str, exactness: str) -> str:
-    """Return a line of evidence for a page: an exact count is neither a range nor about a number.
+    """Return a line of evidence for a page.
+
+    An exact count is neither a range nor about a number. The records are not those of the whole window: a
+    sketch remembers an item from a slot on.
 
     >>> evidence(None, "", "in 29 to 29 of 60 slots of 1 minute, about 29.0; 676 records", "exact")
-    'in 29 of 60 slots of 1 minute; 676 records'
+    'in 29 of 60 slots of 1 minute; 676 records from the first remembered slot on'
     """
-    return re.sub(r"^in (\d+) to \1 of (.+), about [\d.]+;", r"in \1 of \2;", line)
+    line = re.sub(r"^in (\d+) to \1 of (.+), about [\d.]+;", r"in \1 of \2;", line)
+    return re.sub(r"^(in .+; \d+ records)$", r"\1 from the first remembered slot on", line)

@@ -80,6 +80,9 @@ def picture(stream: Stream, name: str, line: str, end: datetime) -> Section | No
         return None
     note = f"Each slot of {format_duration(block.slot)} of the window up to {plain(end)}. Times between "
     note += "contacts are from the first of a slot to that of the next slot with one."
+    if "1" in line:
+        last = end - (len(line) - line.rindex("1")) * block.slot
+        note += f" Last seen in the slot that begins at {plain(last)}."
     cells = cells_of(block, {"slots": line, "window_end": end}, label(name))
     return Section("Slots", note, None, slots(cells, [*STATES.values()]), "slots")
 

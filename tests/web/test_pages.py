@@ -131,6 +131,12 @@ def test_a_finding_leads_to_its_key_in_all_hours_of_its_evidence(pages: Pages) -
     assert link == "/streams/six/key?key.client=c1&from=2015-05-17T01%3A00&to=2015-05-17T06%3A00"
 
 
+def test_a_finding_of_one_hour_leads_to_the_history_of_this_hour(pages: Pages) -> None:
+    pages.lake.find(finding(5, "missing", finding_id="m", kind="expected", severity="medium"))
+    links = Elements(pages.get("/findings/m").text).links
+    assert "/streams/six/hours/2015-05-17T05%3A00#history" in links
+
+
 def test_a_finding_with_its_links(filled: Pages) -> None:
     page = Elements(filled.get("/findings/f7").text)
     assert "finding 7" in page.text

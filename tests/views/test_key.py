@@ -116,6 +116,21 @@ def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: p
     assert [row.finding.title for row in view.findings.rows] == ["one"]
 
 
+def test_exact_count_has_no_bound_of_its_error(lake: ViewedLake) -> None:
+    row = {"block": "often", "hour": at(4), "window_end": at(5), "window_records": 50, "max_unreported": 4}
+    counts = {"/a": (3, 3), "/b": (1, 4)}
+    lake.add("frequencies", [
+        {**row, "path": path, "rank": rank, "estimate": high, "low": low, "high": high, "error_bound": 2.5}
+        for rank, (path, (low, high)) in enumerate(counts.items(), 1)
+    ])  # fmt: skip
+    for key, expected in (({}, [None, 2.5]), ({"path": "/a"}, [None]), ({"path": "/b"}, [2.5])):
+        (often,) = sections_of(opened(lake), "frequency", "often", between(0, 6), key)
+        assert often.table is not None
+        place = often.table.columns.index("error_bound")
+        for rows in (often.table.rows, often.table.all_rows):
+            assert [row[place] for row in rows] == expected
+
+
 def test_query_that_cannot_answer_is_a_sentence(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise StaleDataError("granules of 2015-05-17T03:00 are out of date")

@@ -52,7 +52,7 @@ def test_key_has_findings_results_queries_and_events(
     assert [row.finding.title for row in view.findings.rows] == ["one"]
     subjects = [section.subject for section in view.sections]
     # `often` is about paths.
-    assert subjects == ["back", "traffic", "busy", "before", "regulars", "key-traffic", "events"]
+    assert subjects == ["key-traffic", "back", "traffic", "busy", "before", "regulars", "events"]
     # Of the requested hours: it ends with the last one.
     assert seen == [({"client": "a"}, at(6), timedelta(hours=6), "traffic")]
     assert figures(part(view, "key-traffic")) == {"count": 21, "complete": False}
@@ -98,10 +98,11 @@ def test_item_has_its_reports_and_its_frequency(lake: ViewedLake, monkeypatch: p
     answer = Answer(7, 6, 8, 0.5, 50)
     monkeypatch.setattr("transom.features.frequency.queries.frequency", lambda *_: answer)
     view = key_of(opened(lake), {"path": "/a"}, between(0, 6))
-    assert [section.subject for section in view.sections] == ["often", "key-often", "events"]
+    assert [section.subject for section in view.sections] == ["key-often", "often", "events"]
     often = part(view, "often")
     assert often.table is not None
     assert often.chart is not None
+    assert often.note.startswith("2 reports, the last first: 4 to 7 in the 2 hours up to 2015-05-17T05:00.")
     assert [row[4:6] for row in often.table.rows] == [(4, 7), (1, 4)]
     values = {(row["series"], row["value"]) for row in often.chart["data"]["values"]}
     assert values == {("low", 1), ("low", 4), ("high", 4), ("high", 7), ("estimate", 3), ("estimate", 6)}

@@ -91,6 +91,7 @@ def test_page_without_a_failure_now_says_so_and_counts_the_solved_ones(lake: Vie
     parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), 1, "c")
     (part,) = (part for part in parts if part.subject == "outcomes")
     assert part.note.startswith("The runs that wrote these hours have no result of c.")
+    assert [part.subject for part in parts][:3] == ["checks", "solved", "rejected"]
     lake.publish(range(6), run="b")
     parts = quality_of(OpenStream(lake.uri, lake.stream), between(2, 6))
     assert "solved" not in [part.subject for part in parts]

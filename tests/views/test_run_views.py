@@ -133,9 +133,9 @@ def test_history_tells_why_an_hour_was_quarantined_and_what_solved_it(lake: View
     ran(lake, "third", 0, 6, 3, [wrote(2, 3, changed=False)])
     of = history(lake, 2)
     assert of.summary == (
-        f"Quarantined by run first at 2015-05-20 00:01 UTC: rejected_share of {FILE.format(2)}: observed "
+        f"Quarantined by run first at 2015-05-20 00:01:00 UTC: rejected_share of {FILE.format(2)}: observed "
         "0.5, expected at most 0.05.",
-        f"Solved by run second at 2015-05-20 00:02 UTC, as the new content of {FILE.format(2)} was read.",
+        f"Solved by run second at 2015-05-20 00:02:00 UTC, as the new content of {FILE.format(2)} was read.",
     )
     assert [event.stages[0].outcome for event in of.events] == [
         "quarantined",
@@ -151,7 +151,7 @@ def test_history_tells_that_a_late_file_made_an_hour_written_again(lake: ViewedL
     ran(lake, "second", 6, 7, 2, [wrote(3, 4), wrote(6, 7)], files=[read(3, late=True), read(6)])
     of = history(lake, 3)
     assert of.summary == (
-        f"Written again by run second at 2015-05-20 00:02 UTC, as {FILE.format(3)} came late.",
+        f"Written again by run second at 2015-05-20 00:02:00 UTC, as {FILE.format(3)} came late.",
     )
     assert of.events[1].stages[0].files == (f"{FILE.format(3)} (9 lines, 8 events, 1 rejected): came late",)
 
@@ -189,7 +189,7 @@ def test_run_of_an_older_version_has_its_checks(lake: ViewedLake) -> None:
     lake.ledger.record_checks("ingest", [failed], run_id)
     of = history(lake, 1)
     assert of.summary == (
-        f"Quarantined by run old at 2015-05-20 00:01 UTC: c of {FILE.format(1)}: observed 2, expected 0.",
+        f"Quarantined by run old at 2015-05-20 00:01:00 UTC: c of {FILE.format(1)}: observed 2, expected 0.",
     )
     assert of.events[0].stages[0].files == (FILE.format(1),)
     assert names(runs_of(lake, 1, 2)) == ["old"]

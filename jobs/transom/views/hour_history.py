@@ -183,7 +183,7 @@ class _StageHistory:
         written = record.wrote(self._hour)
         statuses = {of.status for of in written}
         unpublished = bool(statuses & {*UNPUBLISHED}) if written else "error" in causes
-        by = f"by run {record.name} at {record.finished_at:%Y-%m-%d %H:%M} UTC"
+        by = f"by run {record.name} at {record.finished_at:%Y-%m-%d %H:%M:%S} UTC"
         if unpublished:
             outcome = "quarantined" if "error" in causes else "not computed, as an input is not published"
             if not self._unpublished:

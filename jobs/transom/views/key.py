@@ -23,8 +23,8 @@ class KeyView:
         key: the text of each of its columns.
         interval: the hours.
         findings: the first page of its findings.
-        sections: the results of all features that have its columns, `horizon` and `frequency` at the end of
-            the interval, and its raw events last.
+        sections: `horizon` and `frequency` at the end of the interval, the results of all features that have
+            its columns, and its raw events last.
         notices: what a reader should know about the page as a whole.
     """
 
@@ -57,7 +57,7 @@ def key_of(
     values = opened.key_of(key)
 
     def read(selection: Selection) -> list[Section]:
-        return [*sections(selection), *_of_key(opened, values, interval), events.of_key(selection)]
+        return [*_of_key(opened, values, interval), *sections(selection), events.of_key(selection)]
 
     parts, notices = opened.consistent(interval, key, page, read, stale)
     return KeyView(key, interval, findings_of(opened, FindingFilter(interval, key)), parts, notices)

@@ -33,11 +33,11 @@ BARS = 750
 def sections(selection: Selection, check: str | None = None) -> list[Section]:
     """Return the sections about checks, lines and runs; `check` as of `check_history.sections`."""
     return [
-        *check_history.sections(selection, check),
         *_failed(selection, check),
+        *_rejected(selection),
+        *check_history.sections(selection, check),
         _lines(selection),
         _unpublished(selection),
-        *_rejected(selection),
         _work(selection),
         runs.section(selection),
     ]

@@ -43,9 +43,16 @@ def _of_item(query: Query, name: str, block: Frequency) -> Section:
         for bound in BOUNDS
         for row in thin(rows[::-1], POINTS, bound)
     ]
+    note = "No report."
+    if total:
+        low, high = rows[0]["low"], rows[0]["high"]
+        count = f"exactly {low:,}" if low == high else f"{low:,} to {high:,}"
+        window = "" if block.variant == "vanilla" else f"in the {format_duration(block.window)} "
+        until = f"up to {format_hour(rows[0]['window_end'])}"
+        note = f"{counted(total, 'report')}, the last first: {count} {window}{until}."
     return Section(
         f"{name}: most frequent {', '.join(block.item)}",
-        f"{counted(total, 'report')}, the last first." if total else "No report.",
+        note,
         query.data_table(page, total, _cells),
         panels(points, BOUNDS) if rows else None,
         name,

@@ -14,10 +14,10 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.partitions import CheckResult, PartitionState
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.ledger import Run
-from transom.views import csv
 from transom.views.finding import RAW_LINES, FindingDetail, finding_of
 from transom.views.findings import PER_PAGE, FindingFilter, FindingsPage, findings_of, table_of
 from transom.views.open_stream import OpenStream
+from transom.web import csv
 
 EVENING = between(4, 6)
 

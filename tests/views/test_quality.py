@@ -19,8 +19,8 @@ from transom.views.open_stream import OpenStream
 from transom.views.render import svg
 
 
-def section(lake: ViewedLake, subject: str, page: int = 1, check: str | None = None) -> Section:
-    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), page, check)
+def section(lake: ViewedLake, subject: str, page: int = 1) -> Section:
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), page)
     (found,) = (part for part in parts if part.subject == subject)
     return found
 
@@ -95,23 +95,6 @@ def test_page_without_a_failure_now_says_so_and_counts_the_solved_ones(lake: Vie
     lake.publish(range(6), run="b")
     parts = quality_of(OpenStream(lake.uri, lake.stream), between(2, 6))
     assert "solved" not in [part.subject for part in parts]
-
-
-def test_chosen_check_is_the_only_one_of_failed_and_solved_ones(lake: ViewedLake) -> None:
-    failed = [
-        CheckResult(partition_of("events", at(1)), name, "error", 1.0, "0", False) for name in ("c", "it's")
-    ]
-    lake.ledger.record_checks("ingest", failed, "earlier")
-    assert column(section(lake, "solved", check="it's"), "check") == ["it's"]
-    note = section(lake, "checks", check="it's").note
-    assert note.startswith(
-        "it's does not fail now. 1 failure of earlier runs is solved: see below. Only it's:"
-    )
-    lake.ledger.record_checks("ingest", failed, "a")
-    checks = section(lake, "checks", check="c")
-    assert column(checks, "check") == ["c"]
-    assert "1 failed check of" in checks.note
-    assert "Only c:" in checks.note
 
 
 def test_accepted_check_does_not_withhold_the_hour(lake: ViewedLake) -> None:

@@ -1,4 +1,4 @@
-"""Charts of the quality of a stream: hours without events, shares of rejected lines, and work of runs."""
+"""Charts of the quality of a stream, and the filter of checks."""
 
 import pytest
 
@@ -6,13 +6,15 @@ from tests.support.viewed_lake import ViewedLake, at, between, quality_of
 from transom import __version__
 from transom.charts.section import Section
 from transom.charts.specs import millis
+from transom.core.partitions import CheckResult
+from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.ledger import Run
 from transom.views import quality
 from transom.views.open_stream import OpenStream
 
 
-def section(lake: ViewedLake, subject: str) -> Section:
-    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6))
+def section(lake: ViewedLake, subject: str, check: str | None = None) -> Section:
+    parts = quality_of(OpenStream(lake.uri, lake.stream), between(0, 6), 1, check)
     (found,) = (part for part in parts if part.subject == subject)
     return found
 
@@ -69,3 +71,25 @@ def test_work_is_with_its_bound(lake: ViewedLake) -> None:
         ("patterns: records shown to detectors", millis(at(1)), millis(at(2)), 0.75),
         ("patterns: records shown to detectors", millis(at(0)), millis(at(1)), 0.25),
     ]
+
+
+def names_of(part: Section) -> list[object]:
+    """Return the checks of the rows of a section."""
+    return [] if part.table is None else [row[part.table.columns.index("check")] for row in part.table.rows]
+
+
+def test_chosen_check_is_the_only_one_of_failed_and_solved_ones(lake: ViewedLake) -> None:
+    failed = [
+        CheckResult(partition_of("events", at(1)), name, "error", 1.0, "0", False) for name in ("c", "it's")
+    ]
+    lake.ledger.record_checks("ingest", failed, "earlier")
+    assert names_of(section(lake, "solved", check="it's")) == ["it's"]
+    note = section(lake, "checks", check="it's").note
+    assert note.startswith(
+        "it's does not fail now. 1 failure of earlier runs is solved: see below. Only it's:"
+    )
+    lake.ledger.record_checks("ingest", failed, "a")
+    checks = section(lake, "checks", check="c")
+    assert names_of(checks) == ["c"]
+    assert "1 failed check of" in checks.note
+    assert "Only c:" in checks.note

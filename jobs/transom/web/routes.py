@@ -17,7 +17,7 @@ from transom.core.locations import lake
 from transom.core.terminal import counted
 from transom.engine.selection import Selection
 from transom.findings.from_ledger import SEVERITIES
-from transom.views import csv, events, quality, results
+from transom.views import events, quality, results
 from transom.views.block_titles import block_titles, full_title
 from transom.views.finding import finding_of
 from transom.views.finding_text import FindingText
@@ -29,6 +29,7 @@ from transom.views.open_stream import OpenStream
 from transom.views.run_changes import run_changes
 from transom.views.runs import run_of
 from transom.views.stream_hours import StreamHours
+from transom.web import csv
 from transom.web.links import Links, hours_of
 from transom.web.open_streams import OpenStreams
 from transom.web.parameters import LONGEST, MAX_PAGE, End, PageNumber, Start, interval, key_in, one_of, rules

@@ -45,8 +45,7 @@ def _of_item(query: Query, name: str, block: Frequency) -> Section:
     ]
     note = "No report."
     if total:
-        low, high = rows[0]["low"], rows[0]["high"]
-        count = f"exactly {low:,}" if low == high else f"{low:,} to {high:,}"
+        count = bounds_text(rows[0]["low"], rows[0]["high"])
         window = "" if block.variant == "vanilla" else f"in the {format_duration(block.window)} "
         until = f"up to {format_hour(rows[0]['window_end'])}"
         note = f"{counted(total, 'report')}, the last first: {count} {window}{until}."

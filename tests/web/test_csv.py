@@ -5,10 +5,11 @@ import csv as reader
 import pytest
 
 from tests.support.hostile import HOSTILE
-from tests.support.viewed_lake import ViewedLake, at, between, sections_of, window
+from tests.support.viewed_lake import at, between, sections_of, window
+from tests.web.conftest import Pages
 from transom.charts.section import MAX_ROWS, DataTable
-from transom.views import csv
 from transom.views.open_stream import OpenStream
+from transom.web import csv
 
 
 def parsed(table: DataTable) -> list[list[str]]:
@@ -39,10 +40,10 @@ def test_name_of_a_column_is_a_cell() -> None:
     assert parsed(DataTable.of(["=a"], [])) == [["'=a"]]
 
 
-def test_download_has_all_rows_of_a_block_as_the_table_has_them(lake: ViewedLake) -> None:
-    lake.add("aggregates", [window(n % 6, "a", n, level=n // 6 % 2) for n in range(MAX_ROWS + 40)])
+def test_download_has_all_rows_of_a_block_as_the_table_has_them(pages: Pages) -> None:
+    pages.lake.add("aggregates", [window(n % 6, "a", n, level=n // 6 % 2) for n in range(MAX_ROWS + 40)])
     (part,) = sections_of(
-        OpenStream(lake.uri, lake.stream), "aggregates", None, between(0, 6), {"client": "a"}
+        OpenStream(pages.lake.uri, pages.lake.stream), "aggregates", None, between(0, 6), {"client": "a"}
     )
     assert part.table is not None
     header, *rows = parsed(part.table)
@@ -50,11 +51,11 @@ def test_download_has_all_rows_of_a_block_as_the_table_has_them(lake: ViewedLake
     assert sorted(int(row[header.index("n")]) for row in rows) == [*range(MAX_ROWS + 40)]
 
 
-def test_download_has_a_stated_limit(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_has_a_stated_limit(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transom.engine.selection.MAX_READ", 10)
-    lake.add("aggregates", [window(n % 6, "a", n) for n in range(MAX_ROWS + 40)])
+    pages.lake.add("aggregates", [window(n % 6, "a", n) for n in range(MAX_ROWS + 40)])
     (part,) = sections_of(
-        OpenStream(lake.uri, lake.stream), "aggregates", None, between(0, 6), {"client": "a"}
+        OpenStream(pages.lake.uri, pages.lake.stream), "aggregates", None, between(0, 6), {"client": "a"}
     )
     assert part.table is not None
     rows = parsed(part.table)

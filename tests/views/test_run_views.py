@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 from tests.support.viewed_lake import ViewedLake, at, between, quality_of
@@ -196,6 +197,21 @@ def test_run_of_an_older_version_has_its_checks(lake: ViewedLake) -> None:
     found = runs.run_of(opened(lake).selection(between(0, 6)), "old")
     assert found is not None
     assert not found.known
+
+
+def test_sentences_on_a_run_count_more_hours_than_its_table_lists(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transom.views.run_changes.MAX_ROWS", 1)
+    window = Written("traffic", "aggregates", "published", True, at(1), at(3), 4)
+    ran(lake, "late", 5, 6, 1, [window, replace(window, table="recurring")], stage="aggregates")
+    stream = opened(lake)
+    found = runs.run_of(stream.selection(between(0, 6)), "late")
+    assert found is not None
+    changes = run_changes(stream.selection(between(0, 6)), found, stream.freshness(stream.snapshot()))
+    assert [[of.table for of in rows] for rows in changes.causes.values()] == [["aggregates"]]
+    tables = "aggregates of traffic (2 hours), recurring of traffic (2 hours)"
+    assert f"Written beyond the request, changed: {tables}." in changes.summary
 
 
 def test_changes_of_a_run_have_their_root_cause(lake: ViewedLake) -> None:

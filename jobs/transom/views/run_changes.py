@@ -92,8 +92,7 @@ class RunChanges:
         more_files: the number of the others.
         paths: the number of files.
         late: the number of late files.
-        beyond: what it wrote outside its request; at most `MAX_ROWS`.
-        more_beyond: the number of the others.
+        beyond: what it wrote outside its request.
         findings: the findings that it changed, the withdrawn ones first.
         counts: the number of all of them, by change.
     """
@@ -104,7 +103,6 @@ class RunChanges:
     paths: int
     late: int
     beyond: tuple[WrittenBeyond, ...]
-    more_beyond: int
     findings: tuple[ChangedFinding, ...]
     counts: Mapping[str, int]
 
@@ -156,9 +154,9 @@ class RunChanges:
 
     @property
     def causes(self) -> dict[str, list[WrittenBeyond]]:
-        """The hours written outside the request, by their cause."""
+        """The hours written outside the request, by their cause; at most `MAX_ROWS` rows."""
         causes: dict[str, list[WrittenBeyond]] = {}
-        for of in self.beyond:
+        for of in self.beyond[:MAX_ROWS]:
             causes.setdefault(of.cause, []).append(of)
         return causes
 
@@ -188,7 +186,7 @@ def run_changes(selection: Selection, run: RunGroup, freshness: Freshness) -> Ru
     findings.sort(key=lambda of: (order.index(of.change), of.title))
     return RunChanges(
         run, tuple(files[:MAX_ROWS]), max(0, len(files) - MAX_ROWS), len({of.file.path for of in files}),
-        len(late), tuple(beyond[:MAX_ROWS]), max(0, len(beyond) - MAX_ROWS), tuple(findings), counts,
+        len(late), tuple(beyond), tuple(findings), counts,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.features.aggregates.findings import SOURCE
-from transom.findings import sync
+from transom.findings import row_parts, sync
 from transom.findings.from_ledger import Finding
 from transom.findings.store import count_findings, findings, sync_ledger_findings, to_arrow
 from transom.ledger.input_hashes import fingerprint
@@ -78,8 +78,9 @@ def publish_rows(
         ledger.publish("aggregates", entries, "run")
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+@pytest.fixture(params=[row_parts.MAX_ROWS, 0], ids=["few rows", "rows in parts"])
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ledger:
+    monkeypatch.setattr(row_parts, "MAX_ROWS", request.param)
     return Ledger(str(tmp_path))
 
 
@@ -236,22 +237,20 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     assert stored_spells(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
 
 
-def test_findings_of_many_rows_take_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
+def test_findings_of_several_hours_are_one_commit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of()
     publish_rows(ledger, stream, [row(number, "growing", end) for number in (1, 3, 5) for end in (10, 20)])
     compared = count_calls(monkeypatch, "_changed")
     publish(ledger, stream)
     assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3), at(5)]
-    assert version(ledger) == 3
-    # Before the first commit and after the last one.
+    assert version(ledger) == 1
+    # Before the commit and after it.
     assert len(compared) == 2
 
 
-def test_commit_of_another_run_between_two_commits_is_seen(
+def test_commit_of_another_run_after_that_of_this_run_is_seen(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     stream = stream_of()
     publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3, 5)])
     replace_, foreign = sync._replace, list[Finding]()
@@ -259,8 +258,7 @@ def test_commit_of_another_run_between_two_commits_is_seen(
     def interrupted(table: DeltaTable, *arguments: Any) -> None:
         replace_(table, *arguments)
         if not foreign:
-            (stored,) = findings(ledger.root)
-            foreign.append(replace(stored, finding_id="other", hour=at(7)))
+            foreign.append(replace(findings(ledger.root)[0], finding_id="other", hour=at(7)))
             write_deltalake(f"{ledger.root}/findings", to_arrow(foreign), mode="append")
 
     compared = count_calls(monkeypatch, "_changed")
@@ -281,13 +279,13 @@ def test_findings_read_the_same_after_compaction(ledger: Ledger, monkeypatch: py
     def files() -> int:
         return len(DeltaTable(f"{ledger.root}/findings").file_uris())
 
-    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     monkeypatch.setattr(tidying, "SCATTERED", 1)
     stream = stream_of()
     # Before the first finding there is no table.
     tidying.compact(ledger, "aggregates")
-    publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
-    publish(ledger, stream)
+    for hours in ((1,), (1, 3)):
+        publish_rows(ledger, stream, [row(number, "growing", 20) for number in hours])
+        publish(ledger, stream)
     result = findings(ledger.root)
     assert (len(result), files()) == (2, 2)
     tidying.compact(ledger, "aggregates")

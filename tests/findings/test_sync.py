@@ -1,15 +1,23 @@
-"""The marks of findings: an id, and a hash of the row and its template."""
+"""Summaries and findings of many rows: few of them are objects at a time, with the same result."""
 
+import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from transom.findings import sync
+from tests.support.ledger_factories import at
+from transom.findings import store, summaries
+from transom.findings.from_ledger import Finding
 from transom.findings.source import IDENTITY
+from transom.findings.store import findings, replace
+from transom.findings.summaries import MARK, Summaries
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import Table
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,16 @@ class Template:
         return rows
 
 
+@dataclass(frozen=True)
+class Named:
+    """A name, and what else a stream or a source has."""
+
+    name: str = "web"
+    suppress: tuple[()] = ()
+    stage: str = "frames"
+    kind: str = "frame"
+
+
 def test_few_rows_at_a_time_are_hashed_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     times = [datetime(2024, 3, 4, hour, tzinfo=UTC) for hour in range(7)]
     rows = pa.table(
@@ -32,26 +50,53 @@ def test_few_rows_at_a_time_are_hashed_with_the_same_result(monkeypatch: pytest.
             "peak": [None, 1.5, 2.0, 0.25, 1.0, 7.0, 8.0],
         }
     )
-    monkeypatch.setattr(sync, "_rows_of_block", lambda *others: rows)
-    stream: Any = SimpleNamespace(name="web", suppress=())
-    source: Any = SimpleNamespace(
-        stage="frames", kind="frame", table="frames", templates=lambda stream: [Template()]
-    )
-    snapshot: Any = SimpleNamespace(series=lambda *others: {})
-    table: Any = None
 
-    def marks() -> list[str]:
-        ((_, marked),) = sync._summaries(snapshot, table, stream, source)
-        found: list[str] = marked[sync.MARK].to_pylist()
-        return found
+    def marks(*parts: pa.Table) -> list[str]:
+        stand_in: Any = Named()
+        template: Any = Template()
+        readers = [lambda part=part: part for part in parts]
+        found = Summaries(stand_in, stand_in, template, {}, times[0], readers)
+        # A second iteration has the same rows.
+        assert [of[MARK] for of in found] == [of[MARK] for of in found]
+        return [mark for of in found for mark in of[MARK].to_pylist()]
 
-    whole, sizes, of_batch = marks(), list[int](), sync._marks
+    whole, sizes, of_batch = marks(rows), list[int](), summaries._marks
     assert len(set(whole)) == 7
-    monkeypatch.setattr(sync, "ROWS_AT_A_TIME", 3)
+    assert marks(rows.slice(0, 5), rows.slice(5)) == whole
+    monkeypatch.setattr(summaries, "ROWS_AT_A_TIME", 3)
     monkeypatch.setattr(
-        sync, "_marks", lambda rows, *words: sizes.append(len(rows)) or of_batch(rows, *words)
+        summaries, "_marks", lambda rows, *words: sizes.append(len(rows)) or of_batch(rows, *words)
     )
-    assert marks() == whole
+    assert marks(rows) == whole
     assert sizes == [3, 3, 1]
-    rows = rows.slice(0, 0)
-    assert marks() == []
+    assert marks(rows.slice(0, 0)) == []
+
+
+def finding(number: int) -> Finding:
+    return Finding(
+        stage="frames", hour=at(number), finding_id=f"{number:04}", kind="frame", block="busy",
+        severity="low", title="a frame", start_time=at(number), end_time=at(number + 1), ongoing=False,
+        evidence=("a rule",), key=None, item=None, exactness="exact", source_hash=str(number),
+        first_hour=at(number),
+    )  # fmt: skip
+
+
+def test_findings_are_written_while_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "FINDINGS_AT_A_TIME", 10)
+    ledger = Ledger(str(tmp_path))
+    ledger.create(Table.load("findings"))
+    alive, most = weakref.WeakSet[Finding](), 0
+
+    def made() -> Iterator[Finding]:
+        nonlocal most
+        for number in range(200):
+            of = finding(number)
+            alive.add(of)
+            most = max(most, len(alive))
+            yield of
+
+    replace(ledger.open("findings"), "stage = 'frames'", made())
+    assert most <= 12
+    assert sorted(findings(ledger.root), key=lambda of: of.finding_id) == [*map(finding, range(200))]
+    replace(ledger.open("findings"), "stage = 'frames'", [])
+    assert findings(ledger.root) == []

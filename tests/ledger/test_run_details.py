@@ -50,23 +50,33 @@ def test_neighbouring_hours_with_one_outcome_are_one_range() -> None:
     ]
 
 
-def seen(**contents: int) -> dict[str, SeenFinding]:
-    return {name: SeenFinding("low", name, content) for name, content in contents.items()}
-
-
-def test_finding_that_moves_between_commits_is_updated_and_one_that_stays_is_not() -> None:
+def changes_of(before: dict[str, int], after: dict[str, int]) -> FindingChanges:
+    """Return the changes between findings, given as contents by id."""
     changes = FindingChanges()
-    changes.record(seen(moved=1, same=1, gone=1), seen(same=1, made=1))
-    changes.record(seen(made=1), seen(moved=2, made=2))
-    assert changes.counts == {"withdrawn": 1, "updated": 1, "new": 1}
-    assert [(row["finding_id"], row["change"]) for row in changes.rows] == [
-        ("gone", "withdrawn"), ("moved", "updated"), ("made", "new"),
+    for name in sorted({**before, **after}, reverse=True):
+        seen = [SeenFinding("low", name, of[name]) if name in of else None for of in (before, after)]
+        changes.record(name, *seen)
+    return changes
+
+
+def listed(changes: FindingChanges) -> list[tuple[object, object]]:
+    return [(row["finding_id"], row["change"]) for row in changes.rows]
+
+
+def test_finding_is_new_updated_withdrawn_or_the_same() -> None:
+    changes = changes_of({"moved": 1, "same": 1, "gone": 1}, {"same": 1, "made": 1, "moved": 2})
+    changes.add(changes_of({}, {"later": 1}))
+    changes.add(changes_of({"old": 1}, {}))
+    assert changes.counts == {"withdrawn": 2, "updated": 1, "new": 2}
+    assert listed(changes) == [
+        ("gone", "withdrawn"), ("old", "withdrawn"), ("moved", "updated"), ("later", "new"), ("made", "new"),
     ]  # fmt: skip
+    assert (changes_of({"same": 1}, {"same": 1}).counts, listed(changes_of({}, {}))) == ({}, [])
 
 
-def test_withdrawn_findings_are_listed_first_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_details, "MAX_FINDINGS", 2)
-    changes = FindingChanges()
-    changes.record(seen(z=1), seen(a=1, b=1))
-    assert [row["finding_id"] for row in changes.rows] == ["z", "a"]
-    assert changes.counts == {"withdrawn": 1, "new": 2}
+def test_first_changes_are_listed_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_details, "MAX_FINDINGS", 3)
+    changes = changes_of({"z": 1}, dict.fromkeys("edcb", 1))
+    changes.add(changes_of({}, {"a": 1}))
+    assert listed(changes) == [("z", "withdrawn"), ("a", "new"), ("b", "new")]
+    assert changes.counts == {"withdrawn": 1, "new": 5}

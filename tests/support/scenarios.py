@@ -35,6 +35,7 @@ from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
+from transom.findings import row_parts
 from transom.storage import driver_io as small
 from transom.storage.fencing import RunSuperseded
 from transom.storage.tables import read_rows
@@ -274,9 +275,14 @@ def assert_histories_leave_no_trace(
     @given(HISTORIES)
     def one(history: History) -> None:
         number = next(numbers)
-        # The files of every fifth lake are read in tasks, and its rows written by Spark, as large ones are.
-        limit = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
-        with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", limit):
+        # Every fifth lake counts as a large one: its files are read in tasks, its rows written by Spark, and
+        # its findings computed from files.
+        is_large = number % 5 == 4
+        with (
+            patch.dict(os.environ),
+            patch.object(small, "MAX_DRIVER_BYTES", 0 if is_large else small.MAX_DRIVER_BYTES),
+            patch.object(row_parts, "MAX_ROWS", 0 if is_large else row_parts.MAX_ROWS),
+        ):
             day, landing = lake_of_history(history, make, folder / f"{number}-lived", kinds)
             recomputed = recomputed_lake(day, landing, make, folder / f"{number}-anew")
         day.assert_same(recomputed)

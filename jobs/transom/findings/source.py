@@ -61,12 +61,17 @@ class FindingTemplate(ABC):
     end: str = "end_time"
     ends_inside: bool = False
 
+    @property
+    @abstractmethod
+    def grouped(self) -> tuple[str, ...]:
+        """The columns in which all rows of a finding have the same values."""
+
     @abstractmethod
     def summarize(self, rows: pa.Table, entries: States, last: datetime) -> pa.Table:
         """Return a row for each finding, with only the values that its text needs.
 
         Args:
-            rows: the published rows of the block.
+            rows: published rows of the block: all, or those with some values of `grouped`.
             entries: the states of the hours of the block's table.
             last: the last published hour of the block's table.
         """
@@ -104,6 +109,11 @@ class EntityFindings(FindingTemplate):
     id: str
     new: str
     reach: int
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The id."""
+        return (self.id,)
 
     def summarize(self, rows: pa.Table, entries: States, last: datetime) -> pa.Table:
         """Return the last row of each entity, with the first and the last hour that reported it."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from itertools import chain, islice
 from operator import attrgetter
 from typing import Any
 
@@ -27,6 +28,10 @@ from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, TableFolder, instant, literal, query, read_rows
 
 NAME = "findings"
+FINDINGS_AT_A_TIME = 10_000
+"""The maximum number of findings that are Python objects while they are written."""
+FILE_SIZE = 16 * 2**20
+"""The approximate maximum size of a file, in bytes: a file is in memory until it is complete."""
 _BY_ID = attrgetter("finding_id")
 _COLUMNS = tuple(field.name for field in fields(Finding))
 
@@ -257,26 +262,37 @@ def sync_ledger_findings(
             replace(table, own, current)
             written = True
             if changes is not None:
-                changes.record(seen(published), seen(current))
+                before, after = _seen(published), _seen(current)
+                for finding_id in before.keys() | after.keys():
+                    changes.record(finding_id, before.get(finding_id), after.get(finding_id))
         except CommitFailedError:
             continue
     raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
 
 
-def seen(findings: Iterable[Finding]) -> dict[str, SeenFinding]:
-    """Return findings by their ids, for `FindingChanges`."""
+def _seen(findings: Iterable[Finding]) -> dict[str, SeenFinding]:
+    """Return findings by their ids."""
     return {of.finding_id: SeenFinding(of.severity, of.title, of) for of in findings}
 
 
 def replace(table: DeltaTable, condition: str, findings: Iterable[Finding]) -> None:
-    """Replace the findings that meet an SQL condition.
+    """Replace the findings that meet an SQL condition. They are written while they are iterated over.
 
     Raises:
         CommitFailedError: the table has changed since it was opened. The findings must then be computed again
             from a newer ledger and newer rows.
     """
-    once = CommitProperties(max_commit_retries=0)
-    write_deltalake(table, to_arrow(findings), mode="overwrite", predicate=condition, commit_properties=once)
+    schema, remaining = Table.load(NAME).arrow_schema(), iter(findings)
+    parts = iter(lambda: to_arrow(islice(remaining, FINDINGS_AT_A_TIME)), schema.empty_table())
+    batches = chain.from_iterable(part.to_batches() for part in parts)
+    write_deltalake(
+        table,
+        pa.RecordBatchReader.from_batches(schema, batches),
+        mode="overwrite",
+        predicate=condition,
+        target_file_size=FILE_SIZE,
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )
 
 
 def to_arrow(findings: Iterable[Finding]) -> pa.Table:

@@ -3,8 +3,9 @@
 The promise does not cover these records: they show how the rows became what they are, and no run reads them.
 """
 
+from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby
@@ -21,6 +22,8 @@ KEPT_DAYS = 366
 MAX_FINDINGS = 200
 """The maximum number of findings that a run lists."""
 Change = Literal["new", "updated", "withdrawn"]
+CHANGES: tuple[Change, ...] = ("withdrawn", "updated", "new")
+"""The changes, in the order in which a run lists them."""
 
 
 @dataclass(frozen=True)
@@ -89,48 +92,50 @@ class SeenFinding:
 
 
 class FindingChanges:
-    """The findings that a run makes new, updates or withdraws.
+    """The findings that a run makes new, updates or withdraws: their number, and the first ones.
 
-    A finding may move from an hour to another one, which is an update. So the findings before the first
-    commit are compared with those after the last one.
+    Attributes:
+        counts: the number of findings with each change.
     """
 
     def __init__(self) -> None:
-        self._before: dict[str, SeenFinding] = {}
-        self._after: dict[str, SeenFinding] = {}
+        self.counts = Counter[Change]()
+        self._first: dict[Change, list[tuple[str, str, str]]] = {change: [] for change in CHANGES}
 
-    def record(self, before: Mapping[str, SeenFinding], after: Mapping[str, SeenFinding]) -> None:
-        """Record a commit that replaced some findings, by id, by others."""
-        for finding_id in before.keys() - self._after.keys():
-            self._before.setdefault(finding_id, before[finding_id])
-        for finding_id in before:
-            self._after.pop(finding_id, None)
-        self._after |= after
+    def record(self, finding_id: str, before: SeenFinding | None, after: SeenFinding | None) -> None:
+        """Record a finding, which may have changed.
 
-    def _changes(self) -> Iterator[tuple[Change, str, SeenFinding]]:
-        for finding_id in sorted(self._before.keys() | self._after.keys()):
-            before, after = self._before.get(finding_id), self._after.get(finding_id)
-            if after is None and before is not None:
-                yield "withdrawn", finding_id, before
-            elif after is not None and before is None:
-                yield "new", finding_id, after
-            elif after is not None and after != before:
-                yield "updated", finding_id, after
+        Args:
+            finding_id: its id.
+            before: the finding before a commit; None if it is new.
+            after: the finding after it; None if it is withdrawn.
+        """
+        seen = before if after is None else after
+        if seen is not None and before != after:
+            change: Change = "withdrawn" if after is None else "new" if before is None else "updated"
+            self.counts[change] += 1
+            self._list(change, (finding_id, seen.severity, seen.title))
+
+    def add(self, other: "FindingChanges") -> None:
+        """Add the changes of a commit."""
+        self.counts += other.counts
+        for change, listed in other._first.items():
+            for finding in listed:
+                self._list(change, finding)
+
+    def _list(self, change: Change, finding: tuple[str, str, str]) -> None:
+        insort(self._first[change], finding)
+        del self._first[change][MAX_FINDINGS:]
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """The first changes, the withdrawn findings first, as in `runs`."""
-        order = ("withdrawn", "updated", "new")
-        changes = sorted(self._changes(), key=lambda change: (order.index(change[0]), change[1]))
-        return [
-            {"finding_id": finding_id, "change": change, "severity": of.severity, "title": of.title}
-            for change, finding_id, of in changes[:MAX_FINDINGS]
+        """The first changes by id, the withdrawn findings first, as in `runs`."""
+        rows: list[dict[str, object]] = [
+            {"finding_id": finding_id, "change": change, "severity": severity, "title": title}
+            for change, listed in self._first.items()
+            for finding_id, severity, title in listed
         ]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of findings with each change."""
-        return dict(Counter(change for change, _, _ in self._changes()))
+        return rows[:MAX_FINDINGS]
 
 
 def outcome_of(before: PartitionState | None, after: PartitionState | None) -> tuple[str, bool, int]:

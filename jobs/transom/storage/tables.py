@@ -269,10 +269,15 @@ def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
 
 def query(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.Table:
     """Return the result of an SQL query over a table, named `t`, and others, named by their keywords."""
+    return query_batches(table, sql, **others).read_all()
+
+
+def query_batches(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.RecordBatchReader:
+    """Return the result of `query` in batches, for results that do not fit in memory."""
     builder = QueryBuilder()
     for name, source in {**others, "t": table}.items():
         builder = builder.register(name, source)
-    return pa.RecordBatchReader.from_stream(builder.execute(sql)).read_all()
+    return pa.RecordBatchReader.from_stream(builder.execute(sql))
 
 
 def instant(moment: datetime) -> str:

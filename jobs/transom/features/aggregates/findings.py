@@ -63,6 +63,11 @@ class AlertFindings(FindingTemplate):
     apart: tuple[int, ...]
     shape: str
 
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """Level and key."""
+        return ("level", *self.key)
+
     def summarize(
         self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
     ) -> pa.Table:

@@ -20,6 +20,7 @@ from transom.findings.from_ledger import Finding
 from transom.findings.store import count_findings, findings, sync_ledger_findings, to_arrow
 from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
+from transom.ledger.run_details import FindingChanges
 from transom.stream import Stream, parse
 
 MINUTES = timedelta(minutes=1)
@@ -266,6 +267,27 @@ def test_commit_of_another_run_after_that_of_this_run_is_seen(
     publish(ledger, stream)
     assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3), at(5)]
     assert len(compared) == 3
+
+
+def test_changed_findings_are_recorded_and_those_that_stay_are_not(ledger: Ledger) -> None:
+    stream = stream_of()
+
+    def changes(*rows: dict[str, Any]) -> dict[str, str]:
+        publish_rows(ledger, stream, [*rows])
+        recorded = FindingChanges()
+        sync.sync_table_findings(ledger, stream, SOURCE, recorded)
+        assert sum(recorded.counts.values()) == len(recorded.rows)
+        return {str(of["title"]): str(of["change"]) for of in recorded.rows}
+
+    first, other = row(1, "growing", 20), row(3, "growing", 20, user="other")
+    assert changes(first, other) == {"app: it's o'brien, 5 times": "new", "app: it's other, 5 times": "new"}
+    # Its last hour is another one, so it moves to that hour.
+    moved = changes(first, row(2, "growing", 20, n=6, count=6), other)
+    assert moved == {"app: it's o'brien, 6 times": "updated"}
+    assert changes(row(1, "growing", 20, user="o'neill"), other) == {
+        "app: it's o'brien, 6 times": "withdrawn", "app: it's o'neill, 5 times": "new"
+    }  # fmt: skip
+    assert changes(row(1, "growing", 20, user="o'neill"), other) == {}
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:

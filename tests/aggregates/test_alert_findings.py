@@ -15,7 +15,7 @@ from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.features.aggregates.findings import SOURCE
-from transom.findings import row_parts, sync
+from transom.findings import summaries, sync
 from transom.findings.from_ledger import Finding
 from transom.findings.store import count_findings, findings, sync_ledger_findings, to_arrow
 from transom.ledger.input_hashes import fingerprint
@@ -52,9 +52,13 @@ def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
 
 
 def publish_rows(
-    ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published"
+    ledger: Ledger,
+    stream: Stream,
+    rows: list[dict[str, Any]],
+    status: str = "published",
+    without: str | None = None,
 ) -> None:
-    """Run with these published rows, of hours 1 and 2 and their other hours."""
+    """Run with these published rows, of hours 1 and 2 and their other hours; the table may lack a column."""
     schema = pa.schema(
         [
             *((name, pa.timestamp("us", "UTC")) for name in ("hour", "window_start", "window_end")),
@@ -65,7 +69,8 @@ def publish_rows(
     )
     uri = f"{ledger.root}/alerts"
     before = {"alerts": DeltaTable(uri).version()} if DeltaTable.is_deltatable(uri) else {}
-    write_deltalake(uri, pa.Table.from_pylist(rows, schema), mode="overwrite")
+    schema = pa.schema([field for field in schema if field.name != without])
+    write_deltalake(uri, pa.Table.from_pylist(rows, schema), mode="overwrite", schema_mode="overwrite")
     entries = {}
     for number in sorted({1, 2, *(1 + (r["hour"] - at(1)) // (60 * MINUTES) for r in rows)}):
         own = [r for r in rows if r["hour"] == at(number)]
@@ -79,9 +84,9 @@ def publish_rows(
         ledger.publish("aggregates", entries, "run")
 
 
-@pytest.fixture(params=[row_parts.MAX_ROWS, 0], ids=["few rows", "rows in parts"])
+@pytest.fixture(params=[summaries.MAX_ROWS, 0], ids=["few rows", "rows in parts"])
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ledger:
-    monkeypatch.setattr(row_parts, "MAX_ROWS", request.param)
+    monkeypatch.setattr(summaries, "MAX_ROWS", request.param)
     return Ledger(str(tmp_path))
 
 
@@ -238,6 +243,20 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     assert stored_spells(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
 
 
+def test_spell_with_rows_of_an_older_version_without_a_column_is_one_finding(ledger: Ledger) -> None:
+    stream = stream_of({"many": "n >= 7"}, ("user", "status"))
+    rows = [row(number, "many", 20) for number in (1, 2)]
+    publish_rows(ledger, stream, rows, without="status")
+    publish_rows(ledger, stream, rows)
+    again = PartitionKey("aggregates", "load", "alerts", at(1))
+    ledger.claim(
+        "aggregates", {again: PartitionState("published", "killed")}, "killed", versions={"alerts": 0}
+    )
+    publish(ledger, stream)
+    (result,) = findings(ledger.root)
+    assert (result.key, result.first_hour, result.hour) == ("user=o'brien, status=null", at(1), at(2))
+
+
 def test_findings_of_several_hours_are_one_commit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of()
     publish_rows(ledger, stream, [row(number, "growing", end) for number in (1, 3, 5) for end in (10, 20)])
@@ -249,7 +268,7 @@ def test_findings_of_several_hours_are_one_commit(ledger: Ledger, monkeypatch: p
     assert len(compared) == 2
 
 
-def test_commit_of_another_run_after_that_of_this_run_is_seen(
+def test_rows_and_commits_of_another_run_after_the_commit_of_this_run_are_seen(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = stream_of()
@@ -261,11 +280,12 @@ def test_commit_of_another_run_after_that_of_this_run_is_seen(
         if not foreign:
             foreign.append(replace(findings(ledger.root)[0], finding_id="other", hour=at(7)))
             write_deltalake(f"{ledger.root}/findings", to_arrow(foreign), mode="append")
+            publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3, 6)])
 
     compared = count_calls(monkeypatch, "_changed")
     monkeypatch.setattr(sync, "_replace", interrupted)
     publish(ledger, stream)
-    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3), at(5)]
+    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3), at(6)]
     assert len(compared) == 3
 
 

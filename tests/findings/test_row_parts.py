@@ -1,8 +1,9 @@
 """Rows in parts: equal values of some columns are in one part, and no row is lost."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ ROWS = [
 ]
 
 
-def parts_of(folder: Path, rows: Sequence[dict[str, object]]) -> row_parts.Parts:
+def parts_of(folder: Path, rows: Sequence[dict[str, Any]], limit: int) -> row_parts.Parts:
     schema = pa.schema({"level": pa.int64(), "user": pa.string(), "value": pa.int64()})
     write_deltalake(folder / "table", pa.Table.from_pylist(rows, schema))
     sql = f"SELECT *, {part_sql(COLUMNS)} AS {PART} FROM t"
@@ -29,29 +30,34 @@ def parts_of(folder: Path, rows: Sequence[dict[str, object]]) -> row_parts.Parts
     batches = (
         batch.slice(start, 7).cast(schema) for batch in reader for start in range(0, batch.num_rows, 7)
     )
-    return divide(batches, schema, folder / "parts")
+    return divide(batches, schema, limit)
 
 
-def test_few_rows_are_one_part_in_memory(tmp_path: Path) -> None:
-    (part,) = parts_of(tmp_path, ROWS)
-    assert sorted(part().to_pylist(), key=lambda row: row["value"]) == ROWS
-    assert not (tmp_path / "parts").exists()
+def by_value(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    return sorted(rows, key=lambda row: str(row["value"]).zfill(4))
 
 
-def test_table_without_rows_is_one_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_parts, "MAX_ROWS", 0)
-    (part,) = parts_of(tmp_path, [])
+def test_few_rows_are_one_part(tmp_path: Path) -> None:
+    (part,) = parts_of(tmp_path, ROWS, len(ROWS))
+    assert by_value(part().to_pylist()) == ROWS
+
+
+def test_table_without_rows_is_one_part(tmp_path: Path) -> None:
+    (part,) = parts_of(tmp_path, [], 0)
     assert part().column_names == ["level", "user", "value"]
     assert part().num_rows == 0
 
 
-@pytest.mark.parametrize("most", [0, 100, 999])
+@pytest.mark.parametrize(("limit", "at_a_time"), [(0, 1000), (100, 64), (999, 1)])
 def test_equal_values_of_many_rows_are_in_one_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, at_a_time: int
 ) -> None:
-    monkeypatch.setattr(row_parts, "MAX_ROWS", most)
-    parts = [part().to_pylist() for part in parts_of(tmp_path, ROWS)]
-    assert sorted((row for part in parts for row in part), key=lambda row: row["value"]) == ROWS
+    monkeypatch.setattr(row_parts, "AT_A_TIME", at_a_time)
+    parts = parts_of(tmp_path, ROWS, limit)
+    read = [part().to_pylist() for part in parts]
+    assert by_value(row for rows in read for row in rows) == ROWS
     assert len(parts) > 20
-    shared = Counter(key for part in parts for key in {(row["level"], row["user"]) for row in part})
+    shared = Counter(key for rows in read for key in {(row["level"], row["user"]) for row in rows})
     assert set(shared.values()) == {1}
+    # A part is read again, in any order.
+    assert [part().to_pylist() for part in parts[::-1]] == read[::-1]

@@ -13,9 +13,9 @@ import pytest
 from tests.support.ledger_factories import at
 from transom.findings import store, summaries
 from transom.findings.from_ledger import Finding
-from transom.findings.source import IDENTITY
+from transom.findings.source import HOUR, IDENTITY, MOMENT
 from transom.findings.store import findings, replace
-from transom.findings.summaries import MARK, Summaries
+from transom.findings.summaries import MARK, TemplateSummaries
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import Table
 
@@ -46,7 +46,7 @@ def test_few_rows_at_a_time_are_hashed_with_the_same_result(monkeypatch: pytest.
     rows = pa.table(
         {
             IDENTITY: [f"frame {number}" for number in range(7)],
-            "start_time": pa.array(times, pa.timestamp("us", "UTC")),
+            HOUR: pa.array(times, MOMENT),
             "peak": [None, 1.5, 2.0, 0.25, 1.0, 7.0, 8.0],
         }
     )
@@ -55,14 +55,16 @@ def test_few_rows_at_a_time_are_hashed_with_the_same_result(monkeypatch: pytest.
         stand_in: Any = Named()
         template: Any = Template()
         readers = [lambda part=part: part for part in parts]
-        found = Summaries(stand_in, stand_in, template, {}, times[0], readers)
-        # A second iteration has the same rows.
-        assert [of[MARK] for of in found] == [of[MARK] for of in found]
-        return [mark for of in found for mark in of[MARK].to_pylist()]
+        of_template = TemplateSummaries(stand_in, stand_in, template, {}, times[0], readers)
+        found = [mark for of in of_template.all() for mark in of[MARK].to_pylist()]
+        some = pa.array([times[2], times[5]], MOMENT)
+        again = [mark for of in of_template.of_hours(some) for mark in of[MARK].to_pylist()]
+        assert again == [found[place] for place in (2, 5) if place < len(found)]
+        return found
 
     whole, sizes, of_batch = marks(rows), list[int](), summaries._marks
     assert len(set(whole)) == 7
-    assert marks(rows.slice(0, 5), rows.slice(5)) == whole
+    assert marks(rows.slice(0, 4), rows.slice(4, 1), rows.slice(5)) == whole
     monkeypatch.setattr(summaries, "ROWS_AT_A_TIME", 3)
     monkeypatch.setattr(
         summaries, "_marks", lambda rows, *words: sizes.append(len(rows)) or of_batch(rows, *words)
@@ -96,7 +98,7 @@ def test_findings_are_written_while_they_are_made(tmp_path: Path, monkeypatch: p
             yield of
 
     replace(ledger.open("findings"), "stage = 'frames'", made())
-    assert most <= 12
+    assert most <= 20
     assert sorted(findings(ledger.root), key=lambda of: of.finding_id) == [*map(finding, range(200))]
     replace(ledger.open("findings"), "stage = 'frames'", [])
     assert findings(ledger.root) == []

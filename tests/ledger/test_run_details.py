@@ -7,7 +7,7 @@ import pytest
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger import run_details
-from transom.ledger.run_details import FindingChanges, SeenFinding, outcome_of, written_ranges
+from transom.ledger.run_details import Change, FindingChanges, outcome_of, written_ranges
 
 DONE = PartitionState("published", "b")
 
@@ -50,33 +50,29 @@ def test_neighbouring_hours_with_one_outcome_are_one_range() -> None:
     ]
 
 
-def changes_of(before: dict[str, int], after: dict[str, int]) -> FindingChanges:
-    """Return the changes between findings, given as contents by id."""
+def changes_of(change: Change, *ids: str) -> FindingChanges:
     changes = FindingChanges()
-    for name in sorted({**before, **after}, reverse=True):
-        seen = [SeenFinding("low", name, of[name]) if name in of else None for of in (before, after)]
-        changes.record(name, *seen)
+    for finding_id in ids:
+        changes.record(change, finding_id, "low", f"title of {finding_id}")
     return changes
 
 
-def listed(changes: FindingChanges) -> list[tuple[object, object]]:
-    return [(row["finding_id"], row["change"]) for row in changes.rows]
-
-
-def test_finding_is_new_updated_withdrawn_or_the_same() -> None:
-    changes = changes_of({"moved": 1, "same": 1, "gone": 1}, {"same": 1, "made": 1, "moved": 2})
-    changes.add(changes_of({}, {"later": 1}))
-    changes.add(changes_of({"old": 1}, {}))
-    assert changes.counts == {"withdrawn": 2, "updated": 1, "new": 2}
-    assert listed(changes) == [
-        ("gone", "withdrawn"), ("old", "withdrawn"), ("moved", "updated"), ("later", "new"), ("made", "new"),
+def test_changes_of_several_commits_are_added() -> None:
+    changes = changes_of("new", "b", "a")
+    changes.add(changes_of("updated", "c"))
+    changes.add(changes_of("withdrawn", "d"))
+    changes.add(changes_of("new", "0"))
+    assert changes.counts == {"withdrawn": 1, "updated": 1, "new": 3}
+    assert [(row["finding_id"], row["change"]) for row in changes.rows] == [
+        ("d", "withdrawn"), ("c", "updated"), ("0", "new"), ("a", "new"), ("b", "new"),
     ]  # fmt: skip
-    assert (changes_of({"same": 1}, {"same": 1}).counts, listed(changes_of({}, {}))) == ({}, [])
+    assert (changes.rows[0]["severity"], changes.rows[0]["title"]) == ("low", "title of d")
 
 
 def test_first_changes_are_listed_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_details, "MAX_FINDINGS", 3)
-    changes = changes_of({"z": 1}, dict.fromkeys("edcb", 1))
-    changes.add(changes_of({}, {"a": 1}))
-    assert listed(changes) == [("z", "withdrawn"), ("a", "new"), ("b", "new")]
+    changes = changes_of("new", *"edcb")
+    changes.add(changes_of("new", "a"))
+    changes.add(changes_of("withdrawn", "z"))
+    assert [row["finding_id"] for row in changes.rows] == ["z", "a", "b"]
     assert changes.counts == {"withdrawn": 1, "new": 5}

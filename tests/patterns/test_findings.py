@@ -19,11 +19,12 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.aggregates import findings as alerts
 from transom.features.patterns.findings import SOURCE
 from transom.features.registry import FINDING_ORDER
-from transom.findings import row_parts, sync
+from transom.findings import summaries, sync
 from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, sync_ledger_findings, to_arrow
 from transom.ledger.ledger import Ledger
-from transom.storage.tables import Table
+from transom.ledger.run_details import FindingChanges
+from transom.storage.tables import ATTEMPTS, Table
 from transom.stream import Stream, parse
 
 MINUTE = timedelta(minutes=1)
@@ -72,9 +73,9 @@ def publish_rows(
         ledger.publish("patterns", entries, "run")
 
 
-@pytest.fixture(params=[row_parts.MAX_ROWS, 0], ids=["few rows", "rows in parts"])
+@pytest.fixture(params=[summaries.MAX_ROWS, 0], ids=["few rows", "rows in parts"])
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ledger:
-    monkeypatch.setattr(row_parts, "MAX_ROWS", request.param)
+    monkeypatch.setattr(summaries, "MAX_ROWS", request.param)
     return Ledger(str(tmp_path))
 
 
@@ -269,13 +270,19 @@ def test_findings_of_several_hours_are_one_commit_and_conflicts_are_retried(
     assert sorted(f.hour for f in findings(ledger.root, order=FINDING_ORDER)) == [at(1), at(1), at(2), at(2)]
     assert version(ledger) == 1
 
+    attempts = list[str]()
+
     def conflict(*arguments: Any) -> None:
+        attempts.append("refused")
         raise CommitFailedError("another commit came first")
 
-    monkeypatch.setattr(sync, "_replace", conflict)
+    monkeypatch.setattr(sync, "replace", conflict)
     publish_rows(ledger, [])
+    changes = FindingChanges()
     with pytest.raises(CommitFailedError, match="patterns: findings were written by others at every one of"):
-        publish(ledger, stream_of())
+        sync.sync_table_findings(ledger, stream_of(), SOURCE, changes)
+    assert len(attempts) == ATTEMPTS
+    assert changes.counts == {}
 
 
 def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger: Ledger) -> None:

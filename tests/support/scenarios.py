@@ -35,7 +35,7 @@ from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
-from transom.findings import row_parts
+from transom.findings import summaries
 from transom.storage import driver_io as small
 from transom.storage.fencing import RunSuperseded
 from transom.storage.tables import read_rows
@@ -281,7 +281,7 @@ def assert_histories_leave_no_trace(
         with (
             patch.dict(os.environ),
             patch.object(small, "MAX_DRIVER_BYTES", 0 if is_large else small.MAX_DRIVER_BYTES),
-            patch.object(row_parts, "MAX_ROWS", 0 if is_large else row_parts.MAX_ROWS),
+            patch.object(summaries, "MAX_ROWS", 0 if is_large else summaries.MAX_ROWS),
         ):
             day, landing = lake_of_history(history, make, folder / f"{number}-lived", kinds)
             recomputed = recomputed_lake(day, landing, make, folder / f"{number}-anew")

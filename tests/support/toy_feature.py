@@ -110,6 +110,11 @@ class CrowdFindings(FindingTemplate):
     times: tuple[str, ...] = ()
     start: str = HOUR_COLUMN
 
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The key: a finding has one row."""
+        return self.key
+
     def summarize(
         self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
     ) -> pa.Table:

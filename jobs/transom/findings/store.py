@@ -5,10 +5,10 @@ of every run. So an otherwise idle run repairs the findings that a killed run le
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from itertools import chain, islice
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -21,7 +21,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, Severity, from_ledger
 from transom.findings.text import key_text, value_in_key
 from transom.ledger.ledger import Ledger
-from transom.ledger.run_details import FindingChanges, SeenFinding
+from transom.ledger.run_details import Change, FindingChanges
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.spec.feature import USUAL_PLACE, FindingOrder
 from transom.spec.stream import Stream
@@ -262,17 +262,18 @@ def sync_ledger_findings(
             replace(table, own, current)
             written = True
             if changes is not None:
-                before, after = _seen(published), _seen(current)
-                for finding_id in before.keys() | after.keys():
-                    changes.record(finding_id, before.get(finding_id), after.get(finding_id))
+                _record(changes, published, current)
         except CommitFailedError:
             continue
     raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
 
 
-def _seen(findings: Iterable[Finding]) -> dict[str, SeenFinding]:
-    """Return findings by their ids."""
-    return {of.finding_id: SeenFinding(of.severity, of.title, of) for of in findings}
+def _record(changes: FindingChanges, before: Iterable[Finding], after: Iterable[Finding]) -> None:
+    known, current = ({of.finding_id: of for of in findings} for findings in (before, after))
+    for id, of in (known | current).items():
+        if current.get(id) != known.get(id):
+            change: Change = "withdrawn" if id not in current else "updated" if id in known else "new"
+            changes.record(change, id, of.severity, of.title)
 
 
 def replace(table: DeltaTable, condition: str, findings: Iterable[Finding]) -> None:
@@ -281,18 +282,22 @@ def replace(table: DeltaTable, condition: str, findings: Iterable[Finding]) -> N
     Raises:
         CommitFailedError: the table has changed since it was opened. The findings must then be computed again
             from a newer ledger and newer rows.
+        DeltaError: the iteration raises an error; nothing is committed.
     """
-    schema, remaining = Table.load(NAME).arrow_schema(), iter(findings)
-    parts = iter(lambda: to_arrow(islice(remaining, FINDINGS_AT_A_TIME)), schema.empty_table())
-    batches = chain.from_iterable(part.to_batches() for part in parts)
     write_deltalake(
         table,
-        pa.RecordBatchReader.from_batches(schema, batches),
+        pa.RecordBatchReader.from_batches(Table.load(NAME).arrow_schema(), _batches(findings)),
         mode="overwrite",
         predicate=condition,
         target_file_size=FILE_SIZE,
         commit_properties=CommitProperties(max_commit_retries=0),
     )
+
+
+def _batches(findings: Iterable[Finding]) -> Iterator[pa.RecordBatch]:
+    remaining = iter(findings)
+    while some := list(islice(remaining, FINDINGS_AT_A_TIME)):
+        yield from to_arrow(some).to_batches()
 
 
 def to_arrow(findings: Iterable[Finding]) -> pa.Table:

@@ -4,21 +4,18 @@ The findings of an hour of a block are a function of the table's rows and of the
 finding has a hash of both. A run compares the sums of an hour's hashes, and rewrites only the hours that
 differ. So an otherwise idle run also repairs the findings that a killed run left.
 
-The memory is bounded, however many findings there are: rows are read in parts, and findings are written as
-they are rendered. Only findings that replace others are compared in memory, with those that they replace.
+Rows are read in parts, and findings are written as they are rendered, so the memory does not grow with their
+number. Of the findings that are replaced, a hash is in memory.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
@@ -26,10 +23,10 @@ from transom.arrays.arrow import encode_keys
 from transom.findings.from_ledger import Finding
 from transom.findings.source import HOUR, MOMENT, FindingSource
 from transom.findings.store import NAME, replace
-from transom.findings.summaries import MARK, ROWS_AT_A_TIME, Summaries, plain_schema, summaries_of
+from transom.findings.summaries import MARK, ROWS_AT_A_TIME, TemplateSummaries, plain_schema, summaries_of
 from transom.ledger.hash_sums import hash_texts
 from transom.ledger.ledger import Ledger
-from transom.ledger.run_details import FindingChanges, SeenFinding
+from transom.ledger.run_details import MAX_FINDINGS, FindingChanges
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query, query_batches
@@ -57,28 +54,26 @@ def sync_table_findings(
     """
     ledger.create(Table.load(NAME))
     refused, last_snapshot = 0, None
-    summaries: list[Summaries] = []
+    summaries: list[TemplateSummaries] = []
     sums: MarkSums = {}
     # Each version of transom writes an hour once, so that two versions do not overwrite each other forever.
     done: set[tuple[BlockHour, bytes | None]] = set()
-    with TemporaryDirectory(prefix="transom-findings-") as folder:
-        while refused < ATTEMPTS:
-            # Opened first, so that later commits of others conflict.
-            findings = ledger.open(NAME)
-            snapshot, rows = _consistent(ledger, source)
-            if snapshot is not last_snapshot:
-                own = Path(folder) / str(refused)
-                summaries = [] if rows is None else [*summaries_of(snapshot, rows, stream, source, own)]
-                sums, last_snapshot = _current(summaries), snapshot
-            due = {(hour, sums.get(hour)) for hour in _changed(findings, source, sums)} - done
-            if not due:
-                return bool(done)
-            hours = sorted(hour for hour, _ in due)
-            try:
-                _replace(findings, source, hours, _render(stream, source, summaries, hours), changes)
-                done |= due
-            except CommitFailedError:
-                refused += 1
+    while refused < ATTEMPTS:
+        # Opened first, so that later commits of others conflict.
+        findings = ledger.open(NAME)
+        snapshot, rows = _consistent(ledger, source)
+        if snapshot is not last_snapshot:
+            summaries = [] if rows is None else summaries_of(snapshot, rows, stream, source)
+            sums, last_snapshot = _current(summaries), snapshot
+        due = {(hour, sums.get(hour)) for hour in _changed(findings, source, sums)} - done
+        if not due:
+            return bool(done)
+        hours = sorted(hour for hour, _ in due)
+        try:
+            _replace(findings, source, hours, _render(stream, source, summaries, hours), changes)
+            done |= due
+        except CommitFailedError:
+            refused += 1
     raise CommitFailedError(
         f"{source.stage}: findings were written by others at every one of {ATTEMPTS} attempts"
     )
@@ -99,12 +94,12 @@ def _consistent(ledger: Ledger, source: FindingSource) -> tuple[LedgerSnapshot, 
             return snapshot, rows
 
 
-def _current(summaries: Iterable[Summaries]) -> MarkSums:
+def _current(summaries: Iterable[TemplateSummaries]) -> MarkSums:
     """Return the sums of the findings that the rows have."""
     sums: dict[BlockHour, bytes] = {}
-    for block in summaries:
-        for rows in block:
-            names = pa.repeat(block.template.block, rows.num_rows)
+    for of_template in summaries:
+        for rows in of_template.all():
+            names = pa.repeat(of_template.template.block, rows.num_rows)
             _add(sums, pa.table({"block": names, "hour": rows[HOUR], "mark": rows[MARK]}))
     return sums
 
@@ -132,19 +127,20 @@ def _add(sums: dict[BlockHour, bytes], rows: pa.Table) -> None:
 
 
 def _render(
-    stream: Stream, source: FindingSource, summaries: Iterable[Summaries], hours: Collection[BlockHour]
+    stream: Stream,
+    source: FindingSource,
+    summaries: Iterable[TemplateSummaries],
+    hours: Collection[BlockHour],
 ) -> Iterator[Finding]:
-    for block in summaries:
-        own = pa.array([hour for name, hour in hours if name == block.template.block], MOMENT)
-        if not len(own):
-            continue
-        for rows in block:
-            due = rows.filter(pc.is_in(rows[HOUR], own))
-            for start in range(0, due.num_rows, ROWS_AT_A_TIME):
-                some = due.slice(start, ROWS_AT_A_TIME)
+    for of_template in summaries:
+        template = of_template.template
+        of_block = pa.array([hour for block, hour in hours if block == template.block], MOMENT)
+        for rows in of_template.of_hours(of_block):
+            for start in range(0, rows.num_rows, ROWS_AT_A_TIME):
+                some = rows.slice(start, ROWS_AT_A_TIME)
                 for values in zip(*map(_values, some.columns), strict=True):
                     row = dict(zip(some.column_names, values, strict=True))
-                    yield source.finding(stream.name, block.template, row, *row[MARK].split(" "))
+                    yield source.finding(stream.name, template, row, *row[MARK].split(" "))
 
 
 def _values(column: pa.ChunkedArray) -> Iterator[Any]:
@@ -168,22 +164,35 @@ def _replace(
         for block, own in groupby(hours, itemgetter(0))
     )
     where = f"{source.condition} AND ({where})"
+    if changes is None:
+        replace(table, where, findings)
+        return
     # A finding that moves from an hour to another one is in both of the hours, and so it is updated.
-    before, found = _seen(table, where) if changes is not None else {}, FindingChanges()
+    version, found = table.version(), FindingChanges()
+    before = {
+        row["finding_id"]: row["source_hash"]
+        for batch in query_batches(table, f"SELECT finding_id, source_hash FROM t WHERE {where}")
+        for row in batch.to_pylist()
+    }
 
-    def passing() -> Iterator[Finding]:
+    def recorded() -> Iterator[Finding]:
         for of in findings:
-            seen = SeenFinding(of.severity, of.title, of.source_hash)
-            found.record(of.finding_id, before.pop(of.finding_id, None), seen)
+            known = before.pop(of.finding_id, None)
+            if known != of.source_hash:
+                found.record("new" if known is None else "updated", of.finding_id, of.severity, of.title)
             yield of
 
-    replace(table, where, passing())
-    if changes is not None:
-        for finding_id, seen in before.items():
-            found.record(finding_id, seen, None)
-        changes.add(found)
+    replace(table, where, recorded())
+    texts = _texts(DeltaTable(table.table_uri, version=version), sorted(before)[:MAX_FINDINGS])
+    for finding_id in before:
+        found.record("withdrawn", finding_id, *texts.get(finding_id, ("", "")))
+    changes.add(found)
 
 
-def _seen(table: DeltaTable, where: str) -> dict[str, SeenFinding]:
-    rows = query(table, f"SELECT finding_id, severity, title, source_hash FROM t WHERE {where}").to_pylist()
-    return {row["finding_id"]: SeenFinding(row["severity"], row["title"], row["source_hash"]) for row in rows}
+def _texts(table: DeltaTable, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return severity and title of some findings, by id."""
+    if not ids:
+        return {}
+    where = f"finding_id IN ({', '.join(map(literal, ids))})"
+    rows = query(table, f"SELECT finding_id, severity, title FROM t WHERE {where}").to_pylist()
+    return {row["finding_id"]: (row["severity"], row["title"]) for row in rows}

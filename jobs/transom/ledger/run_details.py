@@ -82,17 +82,11 @@ class FileRead:
         return inside or self.hour == hour
 
 
-@dataclass(frozen=True)
-class SeenFinding:
-    """A finding before or after a run."""
-
-    severity: str
-    title: str
-    content: object
-
-
 class FindingChanges:
-    """The findings that a run makes new, updates or withdraws: their number, and the first ones.
+    """The findings that the commits of a run make new, update or withdraw: their number, and the first ones.
+
+    A finding that two commits change counts twice. A run has one commit for each kind of finding, unless
+    other runs change their rows meanwhile.
 
     Attributes:
         counts: the number of findings with each change.
@@ -102,19 +96,17 @@ class FindingChanges:
         self.counts = Counter[Change]()
         self._first: dict[Change, list[tuple[str, str, str]]] = {change: [] for change in CHANGES}
 
-    def record(self, finding_id: str, before: SeenFinding | None, after: SeenFinding | None) -> None:
-        """Record a finding, which may have changed.
+    def record(self, change: Change, finding_id: str, severity: str, title: str) -> None:
+        """Record the change of a finding.
 
         Args:
+            change: the change.
             finding_id: its id.
-            before: the finding before a commit; None if it is new.
-            after: the finding after it; None if it is withdrawn.
+            severity: its severity. Unless it is among the first `MAX_FINDINGS` by id, it may be empty.
+            title: its title. The same.
         """
-        seen = before if after is None else after
-        if seen is not None and before != after:
-            change: Change = "withdrawn" if after is None else "new" if before is None else "updated"
-            self.counts[change] += 1
-            self._list(change, (finding_id, seen.severity, seen.title))
+        self.counts[change] += 1
+        self._list(change, (finding_id, severity, title))
 
     def add(self, other: "FindingChanges") -> None:
         """Add the changes of a commit."""

@@ -145,6 +145,8 @@ def write_settings(folder: Path, archive: Path | None) -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "4",
+        # Spark merges them again, up to 64 MiB each: a task has the rows of its keys in memory.
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "64",
         # To list files, Spark starts a task for each of them, up to this number.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         # Spark records the Python line that names a column, by four calls of Java, thousands of times a run.

@@ -44,7 +44,7 @@ def plain_hours(
         stages[stage] = tuple(_cell(cell, states) for cell in cells)
         attention += _attention(stream, snapshot, stage, states, troubled.get(stage, ()), stale)
         if stage == SOURCE_STAGE:
-            for has_files, why in ((True, "as no line of their files is one"), (False, "as no file came")):
+            for has_files, why in ((True, "as their files have none"), (False, "as no file came")):
                 quiet = [
                     hour
                     for hour in required

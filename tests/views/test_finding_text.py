@@ -92,8 +92,7 @@ def test_finding_that_does_not_continue_has_ended(text: FindingText, found: Find
         (item(3, 5, block="gone"), "2015-05-17T03:00 to 2015-05-17T05:00"),
         (
             item(3, 5, exactness="guaranteed"),
-            "windows of 4 hours that end from 2015-05-17T03:00 to 2015-05-17T05:00; no longer so in the last "
-            "one",
+            "windows of 4 hours that end from 2015-05-17T03:00 to 2015-05-17T05:00; not in the last of them",
         ),
         (finding(1, "x", start_time=None, end_time=None), ""),
     ],

@@ -118,7 +118,7 @@ def test_hours_without_events_are_those_of_ingest_with_and_without_a_file() -> N
     grid = hours(STREAM, snapshot, freshness_of(STREAM, snapshot), between(0, 6))
     assert [cell.state for cell in grid.stages[last.name]][2:5] == ["empty", "none", "blocked"]
     assert [note for note in grid.notes if "without events" in note] == [
-        "1 hour without events, as no line of their files is one: 2015-05-17T04:00.",
+        "1 hour without events, as their files have none: 2015-05-17T04:00.",
         "1 hour without events, as no file came: 2015-05-17T02:00.",
     ]
 

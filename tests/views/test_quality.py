@@ -4,7 +4,6 @@ import re
 import shutil
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from transom.charts.specs import millis
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState, Status
 from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.check import Check, bounds_of
-from transom.views import check_history, quality
+from transom.views import check_history
 from transom.views.open_stream import OpenStream
 from transom.views.render import svg
 
@@ -104,39 +103,6 @@ def test_accepted_check_does_not_withhold_the_hour(lake: ViewedLake) -> None:
     assert column(part, "accepted") == ["ann: fine"]
     assert heights(part) == {"accepted: c": 1}
     assert part.note.startswith("1 failed check of the rows as they are, 1 of them accepted")
-
-
-def test_rejected_lines_of_hours_that_are_not_published_do_not_count(lake: ViewedLake) -> None:
-    lake.enter("ingest", {partition_of("rejected", at(2)): PartitionState("quarantined", "u")}, "u")
-    row = {"source_id": "s", "raw": "r", "reason": "odd"}
-    lake.add("rejected", [{**row, "hour": at(n), "source_line": n} for n in (1, 2, 50)])
-    part = section(lake, "rejected")
-    assert (column(part, "source_line"), heights(part)) == ([1], {"odd": 1})
-    assert part.note.endswith("Of 6 requested hours: 5 published, 1 quarantined.")
-
-
-def test_samples_are_the_last_lines_of_each_reason_and_cut(lake: ViewedLake) -> None:
-    row = {"source_id": "s", "raw": "x" * 9_000, "detail": "d" * 9_000}
-    lines: list[dict[str, Any]] = [
-        {**row, "hour": at(n % 5), "source_line": n, "reason": reason}
-        for reason, count in (("rare", 1), ("odd", 7))
-        for n in range(count)
-    ]
-    lake.add("rejected", lines)
-    part = section(lake, "rejected")
-    assert column(part, "reason") == ["odd"] * 3 + ["rare"]
-    assert column(part, "lines") == [7, 7, 7, 1]
-    assert column(part, "source_line") == [4, 3, 2, 0]
-    assert {len(str(text)) for text in column(part, "raw") + column(part, "detail")} == {2_000}
-
-
-def test_reasons_have_a_stated_limit(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quality, "MAX_ROWS", 9)
-    row = {"source_id": "s", "raw": "r", "hour": at(1), "source_line": 1}
-    lake.add("rejected", [{**row, "reason": f"r{n}"} for n in range(5)])
-    part = section(lake, "rejected")
-    assert column(part, "reason") == ["r0", "r1", "r2"]
-    assert "Only the 3 most frequent reasons are listed." in part.note
 
 
 def test_runs_have_their_work_with_its_bound(lake: ViewedLake) -> None:

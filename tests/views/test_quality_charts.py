@@ -37,17 +37,6 @@ def test_published_hours_without_events_have_a_mark_at_zero(
     assert "2 published hours without events. " in part.note
 
 
-def test_rejected_lines_are_on_the_axis_of_the_whole_interval_with_their_share(lake: ViewedLake) -> None:
-    lake.add("rejected", [{"source_id": "s", "raw": "r", "reason": "odd", "hour": at(1), "source_line": 1}])
-    part = section(lake, "rejected")
-    assert part.chart is not None
-    axis = part.chart["layer"][0]["encoding"]["x"]["scale"]
-    assert axis["domain"] == [millis(at(0)), millis(at(6))]
-    assert (
-        "1 line of the files of published hours became no event, next to 60 events: 1.6 % of all" in part.note
-    )
-
-
 def test_work_is_with_its_bound(lake: ViewedLake) -> None:
     for number, work in enumerate((10, 30)):
         lake.ledger.record_run(

@@ -174,7 +174,7 @@ def test_results_of_a_block_in_pages_and_as_a_file(filled: Pages) -> None:
 
 def test_title_is_a_text(filled: Pages) -> None:
     for address, title in (
-        ("/results/aggregates/traffic", "traffic aggregates · six"),
+        ("/results/aggregates/traffic", "traffic (aggregates) · six"),
         ("/key?key=%3C%2Ftitle%3E%3Cb%3E", "Key client &lt;/title&gt;&lt;b&gt; · six"),
     ):
         assert f"<title>{title}</title>" in filled.get(address).text

@@ -161,7 +161,7 @@ def test_item_that_has_left_has_ended_with_its_last_count(
     for address in ("/findings/x", "", f"/key?key={column}%3Da"):
         text = pages.get(address).text
         assert text.count(badge) == 1, address
-        assert "to 2015-05-17T05:00; no longer so in the last one" in text
+        assert "to 2015-05-17T05:00; not in the last of them" in text
 
 
 def test_only_findings_of_the_past_that_are_not_withdrawn_are_marked(pages: Pages) -> None:
@@ -171,6 +171,7 @@ def test_only_findings_of_the_past_that_are_not_withdrawn_are_marked(pages: Page
     assert "gone w" in page
     assert "3 findings, 1 of them withdrawn, the worst first, withdrawn ones last." in page
     assert "2 findings, the worst first. " in pages.get("?state=new").text
+    assert "1 withdrawn finding, the last one first. " in pages.get("?state=withdrawn").text
     assert re.findall(r'<span class="badge ended">ended</span>\s*<a href="[^"]*"><bdi>(.*?)</bdi>', page) == [
         "over"
     ]
@@ -221,4 +222,4 @@ def test_menu_has_the_titles_of_blocks(pages: Pages) -> None:
     )
     assert re.search(r'title="patterns: back">client &lt;came&gt; back</a>', page)
     assert re.search(r'title="frames: busy">busy</a>', page)
-    assert f"<h1>What clients request{LONG} <small>aggregates: traffic</small></h1>" in page
+    assert f"<h1>What clients request{LONG} <small>(aggregates: traffic)</small></h1>" in page

@@ -104,7 +104,7 @@ def section(
     texts = ", ".join(f"{name} ({why})" for name, why in omitted.items())
 
     def cells(events: Iterable[Row], names: Sequence[str]) -> Iterator[Cells]:
-        return (tuple(_cell(row, name) for name in names) for row in _with_files(query.selection, events))
+        return (tuple(_cell(row, name) for name in names) for row in with_files(query.selection, events))
 
     file = DataTable(tuple(columns), (), total, download=lambda: cells(query.stream(), columns))
     first = 1 + (query.selection.page - 1) * limit
@@ -140,7 +140,7 @@ def _has_word(text: object, word: str) -> bool:
     return isinstance(text, str) and text != word and word in text.split()
 
 
-def _with_files(selection: Selection, events: Iterable[Row]) -> Iterator[Row]:
+def with_files(selection: Selection, events: Iterable[Row]) -> Iterator[Row]:
     """Yield events with the path of the file of each; the identity of its content if no file is known."""
     rows = iter(events)
     while part := [*islice(rows, AT_ONCE)]:

@@ -69,7 +69,7 @@ class FindingText:
         length = format_duration(window)
         if start == end:
             return f"the {length.removeprefix('1 ')} up to {plain(end)}"
-        left = "; no longer so in the last one" if self.has_left(finding) else ""
+        left = "; not in the last of them" if self.has_left(finding) else ""
         return f"windows of {length} that end from {plain(start)} to {plain(end)}{left}"
 
     def continues(self, finding: Finding) -> str:

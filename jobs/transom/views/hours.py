@@ -249,7 +249,7 @@ def _all_well(stream: Stream, is_well: bool) -> Iterator[str]:
 def _without_events(states: HourStates, empty: Bools) -> Iterator[str]:
     """Yield which hours have no event, with and without a file."""
     for which, files in (
-        (empty & ~states.without_files, "as no line of their files is one"),
+        (empty & ~states.without_files, "as their files have none"),
         (empty & states.without_files, "as no file came"),
     ):
         if which.any():

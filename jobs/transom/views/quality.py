@@ -18,7 +18,7 @@ from transom.ledger.run_records import name_of
 from transom.spec.external_source import EVENTS
 from transom.storage.tables import in_hours_sql, instant, literal
 from transom.views import check_history, runs
-from transom.views.events import CUT
+from transom.views.events import CUT, with_files
 from transom.views.file_remarks import replaced_lines
 from transom.views.runs import HourName, RunName
 
@@ -137,12 +137,13 @@ def _rejected(selection: Selection) -> list[Section]:
         hours.setdefault(row["reason"], []).append((row["hour"], row["lines"]))
     total = sum(bars.values())
     reasons = sorted(hours, key=lambda reason: (-sum(lines for _, lines in hours[reason]), reason))
-    columns = ["reason", "lines", "hour", "source_line", "column", "detail", "raw"]
+    columns = ["reason", "lines", "hour", "file", "source_line", "column", "detail", "raw"]
     samples: list[Cells] = []
     for reason in reasons[: MAX_ROWS // SAMPLES]:
         lines = sum(lines for _, lines in hours[reason])
-        for row in _samples(selection, reason, hours[reason]):
-            samples.append((reason, lines, *(row[column] for column in columns[2:])))
+        for row in with_files(selection, _samples(selection, reason, hours[reason])):
+            hour = HourName(format_hour(row["hour"]))
+            samples.append((reason, lines, hour, *(row[column] for column in columns[3:])))
     more = (
         f" Only the {MAX_ROWS // SAMPLES} most frequent reasons are listed."
         if len(reasons) > MAX_ROWS // SAMPLES
@@ -186,8 +187,9 @@ def _samples(selection: Selection, reason: str, hours: list[tuple[datetime, int]
     texts = f"substr(raw, 1, {CUT}) AS raw, substr(detail, 1, {CUT}) AS detail"
     return selection.ask(
         "rejected",
-        f'SELECT hour, source_line, "column", {texts} FROM (SELECT * FROM t WHERE {in_hours_sql(read)} AND '
-        f"reason = {literal(reason)} ORDER BY hour DESC, source_id, source_line LIMIT {SAMPLES})",
+        f'SELECT hour, source_id, source_line, "column", {texts} FROM (SELECT * FROM t WHERE '
+        f"{in_hours_sql(read)} AND reason = {literal(reason)} "
+        f"ORDER BY hour DESC, source_id, source_line LIMIT {SAMPLES})",
     )
 
 

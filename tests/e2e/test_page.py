@@ -206,7 +206,7 @@ def test_pages_show_what_the_tables_have(visitor: Visitor, folder: Path) -> None
     found = findings(str(folder / "lake/web"))
     gone = withdrawn(folder, {finding.finding_id for finding in found})
     assert f"{len(found) + len(gone)} finding" in visitor.open("/streams/web")
-    assert f"{len(gone)} finding" in visitor.open("/streams/web?state=withdrawn")
+    assert f"{len(gone)} withdrawn finding" in visitor.open("/streams/web?state=withdrawn")
     visitor.open("/streams/web")
     links = set(visitor.page.locator("main a").evaluate_all("all => all.map(a => a.pathname)"))
     for finding in found[:50]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -270,30 +271,19 @@ def test_findings_of_several_hours_are_one_commit_and_conflicts_are_retried(
     assert sorted(f.hour for f in findings(ledger.root, order=FINDING_ORDER)) == [at(1), at(1), at(2), at(2)]
     assert version(ledger) == 1
 
-    attempts = list[str]()
-
-    def conflict(*arguments: Any) -> None:
-        attempts.append("refused")
-        raise CommitFailedError("another commit came first")
-
-    monkeypatch.setattr(sync, "replace", conflict)
+    refused = Mock(side_effect=CommitFailedError("another commit came first"))
+    monkeypatch.setattr(sync, "replace", refused)
     publish_rows(ledger, [])
     changes = FindingChanges()
     with pytest.raises(CommitFailedError, match="patterns: findings were written by others at every one of"):
         sync.sync_table_findings(ledger, stream_of(), SOURCE, changes)
-    assert len(attempts) == ATTEMPTS
+    assert refused.call_count == ATTEMPTS
     assert changes.counts == {}
 
 
 def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger: Ledger) -> None:
-    publish_rows(
-        ledger,
-        [
-            row(2, "a"),
-            row(5, "b", start_time=at(3), last_time=at(3)),
-            row(5, "c", start_time=at(3), state="final"),
-        ],
-    )
+    later = row(5, "b", start_time=at(3), last_time=at(3)), row(5, "c", start_time=at(3), state="final")
+    publish_rows(ledger, [row(2, "a"), *later])
     publish(ledger, stream_of())
     result = findings(ledger.root, order=FINDING_ORDER)
     # Of the ongoing ones, the latest.

@@ -98,7 +98,7 @@ def test_findings_are_written_while_they_are_made(tmp_path: Path, monkeypatch: p
             yield of
 
     replace(ledger.open("findings"), "stage = 'frames'", made())
-    assert most <= 20
+    assert most <= 12
     assert sorted(findings(ledger.root), key=lambda of: of.finding_id) == [*map(finding, range(200))]
     replace(ledger.open("findings"), "stage = 'frames'", [])
     assert findings(ledger.root) == []

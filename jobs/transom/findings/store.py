@@ -296,8 +296,8 @@ def replace(table: DeltaTable, condition: str, findings: Iterable[Finding]) -> N
 
 def _batches(findings: Iterable[Finding]) -> Iterator[pa.RecordBatch]:
     remaining = iter(findings)
-    while some := list(islice(remaining, FINDINGS_AT_A_TIME)):
-        yield from to_arrow(some).to_batches()
+    while (rows := to_arrow(islice(remaining, FINDINGS_AT_A_TIME))).num_rows:
+        yield from rows.to_batches()
 
 
 def to_arrow(findings: Iterable[Finding]) -> pa.Table:

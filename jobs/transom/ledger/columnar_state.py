@@ -60,22 +60,24 @@ class StoredPartitions:
     def __init__(self, rows: pa.Table) -> None:
         # DataFusion returns text as string views.
         schema = Table.load("ledger").arrow_schema()
-        self._rows = rows = rows.select(schema.names).cast(schema).combine_chunks()
-        names = [rows[name].combine_chunks().dictionary_encode() for name in NAMES]
+        rows = rows.select(schema.names).cast(schema)
+        columns = [column.combine_chunks() for column in rows.columns]
+        names = [columns[schema.get_field_index(name)].dictionary_encode() for name in NAMES]
         codes = [name.indices.to_numpy() for name in names]
         hours = hours_of(rows["hour"])
-        self._order: Int64s = np.lexsort((hours, *codes[::-1]))
-        self.hours: Int64s = hours[self._order]
+        order = np.lexsort((hours, *codes[::-1]))
+        # Sorted once: a second copy of years of hours would need a hundred mebibytes.
+        self._rows = pa.RecordBatch.from_arrays([column.take(order) for column in columns], schema=schema)
+        self.hours: Int64s = hours[order]
         is_first = np.ones(len(hours), dtype=bool)
-        is_first[1:] = np.logical_or.reduce([np.diff(code[self._order]) != 0 for code in codes])
+        is_first[1:] = np.logical_or.reduce([np.diff(code[order]) != 0 for code in codes])
         self._starts: list[int] = np.flatnonzero(is_first).tolist()
         self._tables: list[TableKey] = [
             tuple(name.dictionary[int(code[row])].as_py() for name, code in zip(names, codes, strict=True))
-            for row in self._order[self._starts].tolist()
+            for row in order[self._starts].tolist()
         ]
         ranges = map(range, self._starts, [*self._starts[1:], len(hours)])
         self.places: dict[TableKey, range] = dict(zip(self._tables, ranges, strict=True))
-        self._columns: dict[str, pa.Array] = {}
         self._places_by_hour: dict[TableKey, Mapping[int, int]] = {}
         self._states: dict[int, PartitionState] = {}
         self._hashes: dict[TableKey, tuple[Sums, Bools]] = {}
@@ -85,8 +87,7 @@ class StoredPartitions:
         """Return the given partitions; their states are the same objects."""
         rows = [state_row(*item) for item in states.items()]
         result = cls(pa.Table.from_pylist(rows, schema=Table.load("ledger").arrow_schema()))
-        objects = list(states.values())
-        result._states = {place: objects[row] for place, row in enumerate(result._order.tolist())}
+        result._states = {place: states[result.partition(place)] for place in range(len(states))}
         return result
 
     def place(self, partition: PartitionKey) -> int | None:
@@ -107,15 +108,13 @@ class StoredPartitions:
         """Return the state at a place."""
         if place not in self._states:
             first = place - place % AT_A_TIME
-            rows = self._rows.take(self._order[first : first + AT_A_TIME]).to_pylist()
+            rows = self._rows.slice(first, AT_A_TIME).to_pylist()
             self._states.update((first + number, _state(row)) for number, row in enumerate(rows))
         return self._states[place]
 
     def column(self, name: str) -> pa.Array:
         """Return a column, in the order of the places."""
-        if name not in self._columns:
-            self._columns[name] = self._rows[name].combine_chunks().take(self._order)
-        return self._columns[name]
+        return self._rows[name]
 
     def flags(self, name: str) -> Bools:
         """Return a boolean column."""

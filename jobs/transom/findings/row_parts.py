@@ -15,7 +15,7 @@ from transom.arrays.arrow import by_value, rebatch
 
 PART = "__part"
 """The column with a row's part."""
-AT_A_TIME = 2**16
+AT_A_TIME = 2**14
 """The number of rows that are divided at once."""
 Parts = Sequence[Callable[[], pa.Table]]
 

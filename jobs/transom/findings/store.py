@@ -28,9 +28,9 @@ from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, TableFolder, instant, literal, query, read_rows
 
 NAME = "findings"
-FINDINGS_AT_A_TIME = 10_000
+FINDINGS_AT_A_TIME = 1_000
 """The maximum number of findings that are Python objects while they are written."""
-FILE_SIZE = 16 * 2**20
+FILE_SIZE = 4 * 2**20
 """The approximate maximum size of a file, in bytes: a file is in memory until it is complete."""
 _BY_ID = attrgetter("finding_id")
 _COLUMNS = tuple(field.name for field in fields(Finding))

@@ -21,9 +21,9 @@ from transom.spec.endings import SuppressSpec
 from transom.spec.stream import Stream
 from transom.storage.tables import in_hours_sql, literal, query_batches
 
-ROWS_AT_A_TIME = 10_000
+ROWS_AT_A_TIME = 2_000
 """The maximum number of rows that are Python objects at a time."""
-MAX_ROWS = 2**16
+MAX_ROWS = 2**14
 """The maximum number of rows that are kept in memory for a source; of more, a part at a time is in memory."""
 MARK = "__mark"
 """The column with a finding's id and a hash of its row and template."""

@@ -1,7 +1,9 @@
 """The pages inside Airflow's own application: login, permission, headers, and what the plugin registers."""
 
+import asyncio
 import html
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -187,6 +189,19 @@ def test_views_are_in_the_navigation_and_on_each_dag(server: Server) -> None:
         ("dag", "transom/streams/{DAG_ID}", "findings"),
     }
     assert plugins_manager.get_import_errors() == {}
+
+
+def test_server_that_starts_prepares_the_pages(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transom.web import prepare
+
+    prepared = threading.Event()
+    monkeypatch.setattr(prepare.render, "prepare", prepared.set)
+
+    async def start() -> bool:
+        async with server.app.router.lifespan_context(server.app):
+            return await asyncio.to_thread(prepared.wait, 60)
+
+    assert asyncio.run(start())
 
 
 def test_other_processes_do_not_make_the_application(tmp_path: Path) -> None:

@@ -130,7 +130,9 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
         if row["bench"] == "year" and row["who"] == past.YEAR:
             more |= {"aim": f"at most {past.NEAR:g} times", "met": row["to_week"] <= past.NEAR}
         if most is not None:
-            more |= {"aim": f"under {most:g} s", "met": row["seconds"] < most}
+            # A reader waits for the first page of a server, too.
+            seconds = row["cold"] if row["bench"] == "page" else row["seconds"]
+            more |= {"aim": f"under {most:g} s", "met": max(seconds, row["seconds"]) < most}
         found.append({**row, **more})
     return found
 

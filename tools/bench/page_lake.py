@@ -185,6 +185,9 @@ def _write_rows(root: str, stream: Stream, interval: Interval) -> None:
             "count": [24] * len(hours), "n": [24] * len(hours), "sent": hours * 7 % 1000,
             "complete": [True] * len(hours),
         })  # fmt: skip
+    for table in (events, declared["aggregates"]):
+        # As the hourly commits of a real lake have.
+        create(root, table).create_checkpoint()
     every = np.arange(first, first + len(interval), 6)
     keys = [f"10.0.0.{n % CLIENTS}" for n in range(len(every))]
     _append(root, Table.load(NAME), {

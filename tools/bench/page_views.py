@@ -1,5 +1,8 @@
 """Open pages several times in a process, as a server does, and write the seconds of each time.
 
+The first time is that of the first request to a server that has started. What it prepares when it starts is a
+view of its own.
+
 Usage: page_views.py VIEW LAKE STREAMS PASSES RESULT
 """
 
@@ -7,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -24,10 +28,13 @@ from transom.views.stream_hours import StreamHours
 from transom.views.view import view_of
 from transom.web.app import Access, application
 from transom.web.links import Links, address, hours_of
+from transom.web.prepare import THREAD
 
 DAY = timedelta(days=1)
 ALL = Interval(FIRST, FIRST + HOURS * HOUR)
 KEY = {"key.client": "10.0.0.1"}
+WITHOUT_SERVER = ("start", "stale", "report")
+"""The views that need no started server."""
 
 
 class Pages:
@@ -41,6 +48,18 @@ class Pages:
     def __init__(self, lake: str, streams: Path) -> None:
         self._lake, self._stream = lake, load(streams / f"{name_of(0)}.yaml")
         self._app = application(Access(lambda: "reader", lambda: None, lambda user, names: names))
+
+    def start(self) -> int:
+        """Start the server, wait until all is prepared, and return the number of threads that prepared it."""
+
+        async def started() -> int:
+            async with self._app.router.lifespan_context(self._app):
+                threads = [thread for thread in threading.enumerate() if thread.name == THREAD]
+                for thread in threads:
+                    await asyncio.to_thread(thread.join)
+                return len(threads)
+
+        return asyncio.run(started())
 
     def of_all(self) -> int:
         """Return the size of the first page, which lists the streams."""
@@ -89,6 +108,7 @@ def views(lake: str, streams: Path) -> Mapping[str, Callable[[], int]]:
     """Return the views by name."""
     pages = Pages(lake, streams)
     return {
+        "start": pages.start,
         "hours": partial(pages.of_stream, ALL.end - ALL.start, ("hours",)),
         "all": pages.of_all,
         "stale": pages.stale,
@@ -103,7 +123,10 @@ def main(view: str, lake: str, streams: str, passes: str, result: str) -> None:
     # The application reads them of each page.
     os.environ |= {"TRANSOM_LAKE": lake, "TRANSOM_STREAMS": streams}
     counts: list[int] = []
-    compute = views(lake, Path(streams))[view]
+    of = views(lake, Path(streams))
+    compute = of[view]
+    if view not in WITHOUT_SERVER:
+        of["start"]()
     seconds = timed(passes, lambda number: counts.append(compute()))
     Path(result).write_text(json.dumps({"seconds": seconds, "count": counts[-1]}))
 

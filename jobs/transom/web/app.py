@@ -16,6 +16,7 @@ from transom.views.open_stream import NothingToView
 from transom.web.limit import RETRY_AFTER, Limit, TooBusy
 from transom.web.open_streams import OpenStreams, UnknownStream
 from transom.web.parameters import BadInput
+from transom.web.prepare import preparing
 from transom.web.render import links_of, log_in, page
 from transom.web.routes import common_routes, stream_routes
 
@@ -63,8 +64,14 @@ def application(access: Access) -> FastAPI:
 
     It has no generated documentation: FastAPI would show that without a login.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(access.user)])
     streams, place = OpenStreams(), Depends(Limit())
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        dependencies=[Depends(access.user)],
+        lifespan=preparing(streams),
+    )
     app.include_router(common_routes(streams, access.user, access.readable, place))
     # A user without the right takes no place.
     app.include_router(stream_routes(streams), dependencies=[Depends(access.may_read), place])

@@ -105,14 +105,20 @@ def legend(summaries: Iterable[Summary]) -> dict[str, str]:
     return {state: meaning for state, meaning in MEANINGS.items() if state in seen}
 
 
-def summary_of(streams: OpenStreams, name: str) -> Summary:
-    """Return a stream in the list of streams; a problem of one stream does not hide the others."""
+def summary_of(streams: OpenStreams, name: str, patience: float | None = 0) -> Summary:
+    """Return a stream in the list of streams; a problem of one stream does not hide the others.
+
+    Args:
+        streams: the streams.
+        name: the name of the stream.
+        patience: as of `StreamHours.grid`.
+    """
     try:
         opened, hours = streams.opened(name)
         title = opened.stream.title or opened.stream.source.path
         latest, _ = opened.interval_of(None, None)
         interval = Interval(max(latest.start, latest.end - LATEST), latest.end)
-        grid = hours.grid(interval, patience=0)
+        grid = hours.grid(interval, patience)
         counts = findings_of(opened, FindingFilter(interval)).severities
         changed_at = opened.changed_at()
         notices = (*opened.notices(), *([grid.notice] if grid.notice else []))

@@ -73,10 +73,11 @@ def test_page_is_shown_if_the_preparation_fails(
 
 
 def test_server_that_stops_prepares_no_further_stream(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, proceed, names = threading.Event(), threading.Event(), list[str]()
+    begun, proceed = threading.Event(), threading.Event()
+    asked: list[tuple[str, float | None]] = []
 
     def summary(streams: object, name: str, patience: float | None) -> None:
-        names.append(name)
+        asked.append((name, patience))
         begun.set()
         proceed.wait(60)
 
@@ -86,4 +87,4 @@ def test_server_that_stops_prepares_no_further_stream(pages: Pages, monkeypatch:
     (thread,) = threads()
     proceed.set()
     thread.join(60)
-    assert names == ["one"]
+    assert asked == [("one", None)]

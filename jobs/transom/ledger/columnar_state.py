@@ -80,6 +80,7 @@ class StoredPartitions:
         self.places: dict[TableKey, range] = dict(zip(self._tables, ranges, strict=True))
         self._places_by_hour: dict[TableKey, Mapping[int, int]] = {}
         self._states: dict[int, PartitionState] = {}
+        self._having: dict[frozenset[str], Bools] = {}
         self._hashes: dict[TableKey, tuple[Sums, Bools]] = {}
 
     @classmethod
@@ -128,8 +129,12 @@ class StoredPartitions:
         return result
 
     def having(self, statuses: Collection[str]) -> Bools:
-        """Return which partitions have one of the given statuses."""
-        return _bools(pc.is_in(self.column("status"), pa.array(statuses, pa.string())))
+        """Return which partitions have one of the given statuses; the result must not be changed."""
+        known = frozenset(statuses)
+        if known not in self._having:
+            # A page needs it seven times.
+            self._having[known] = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
+        return self._having[known]
 
     def by_run(self, run_id: str) -> Bools:
         """Return which partitions a run wrote or is writing, in any of its chunks."""

@@ -60,14 +60,14 @@ class StoredPartitions:
     def __init__(self, rows: pa.Table) -> None:
         # DataFusion returns text as string views.
         schema = Table.load("ledger").arrow_schema()
-        rows = rows.select(schema.names).cast(schema)
-        columns = [column.combine_chunks() for column in rows.columns]
-        names = [columns[schema.get_field_index(name)].dictionary_encode() for name in NAMES]
+        columns = dict(zip(schema.names, rows.select(schema.names).cast(schema).columns, strict=True))
+        names = [columns[name].combine_chunks().dictionary_encode() for name in NAMES]
         codes = [name.indices.to_numpy() for name in names]
-        hours = hours_of(rows["hour"])
+        hours = hours_of(columns["hour"])
         order = np.lexsort((hours, *codes[::-1]))
-        # Sorted once: a second copy of years of hours would need a hundred mebibytes.
-        self._rows = pa.RecordBatch.from_arrays([column.take(order) for column in columns], schema=schema)
+        # A copy of years of hours needs a hundred mebibytes: of one column at a time there are two.
+        ordered = [columns.pop(name).combine_chunks().take(order) for name in schema.names]
+        self._rows = pa.RecordBatch.from_arrays(ordered, schema=schema)
         self.hours: Int64s = hours[order]
         is_first = np.ones(len(hours), dtype=bool)
         is_first[1:] = np.logical_or.reduce([np.diff(code[order]) != 0 for code in codes])
@@ -129,11 +129,13 @@ class StoredPartitions:
         return result
 
     def having(self, statuses: Collection[str]) -> Bools:
-        """Return which partitions have one of the given statuses; the result must not be changed."""
+        """Return which partitions have one of the given statuses; the array is read only."""
         known = frozenset(statuses)
         if known not in self._having:
-            # A page needs it seven times.
-            self._having[known] = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
+            # A page needs it once for each stage.
+            found = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
+            found.setflags(write=False)
+            self._having[known] = found
         return self._having[known]
 
     def by_run(self, run_id: str) -> Bools:

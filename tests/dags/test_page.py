@@ -202,6 +202,9 @@ def test_server_that_starts_prepares_the_pages(server: Server, monkeypatch: pyte
             return await asyncio.to_thread(prepared.wait, 60)
 
     assert asyncio.run(start())
+    for thread in threading.enumerate():
+        if thread.name == prepare.THREAD:
+            thread.join(60)
 
 
 def test_other_processes_do_not_make_the_application(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from threading import Lock
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from tests.support.viewed_lake import ViewedLake, at, between, quality_of, sections_of, window
 from transom.core.intervals import Interval
@@ -201,6 +201,15 @@ def test_ledger_that_cannot_be_read_is_an_error(opened: OpenStream, lake: Viewed
         file.write_text("{")
     with pytest.raises(LakeError, match="six cannot be read"):
         opened.snapshot()
+
+
+def test_lake_without_its_host_is_an_error(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(uri: str) -> bool:
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(DeltaTable, "is_deltatable", refuse)
+    with pytest.raises(LakeError, match="six cannot be read: connection refused"):
+        OpenStream(lake.uri, lake.stream)
 
 
 def test_lake_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

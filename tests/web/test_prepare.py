@@ -3,10 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import vl_convert
+from jinja2 import Environment
 
 from tests.support.asgi import request
 from tests.web.conftest import Pages
@@ -40,39 +42,67 @@ def wait() -> None:
 def test_first_page_opens_no_stream_and_compiles_no_template(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[str] = []
-    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda spec, **options: drawn.append(spec) or "<svg/>")
-    render._environment.cache_clear()
-    charts._svg.cache_clear()
+    drawn, compiled = list[str](), list[str]()
+    drawing, compiling = vl_convert.vegalite_to_svg, Environment.compile
+
+    def draw(spec: str, **options: Any) -> str:
+        drawn.append(spec)
+        return drawing(spec, **options)
+
+    def compile_only(environment: Environment, *of: Any, **options: Any) -> Any:
+        compiled.append(threading.current_thread().name)
+        return compiling(environment, *of, **options)
+
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", draw)
+    monkeypatch.setattr(Environment, "compile", compile_only)
+    for cached in (render._environment, charts.environment, charts._svg):
+        cached.cache_clear()
     pages.lake.refresh()
     start(pages.app, wait)
-    assert len(drawn) >= 1
+    assert drawn
+    assert {*compiled} == {prepare.THREAD}
+    compiled.clear()
 
     def forbidden(*of: object, **options: object) -> None:
         raise AssertionError("not prepared")
 
     monkeypatch.setattr(open_streams, "OpenStream", forbidden)
     monkeypatch.setattr(open_stream, "freshness_of", forbidden)
-    monkeypatch.setattr(render._environment().__class__, "compile", forbidden)
     list_of_streams = request(pages.app, "/")
     assert (list_of_streams.status_code, "are published and fresh" in list_of_streams.text) == (200, True)
     pages.get("/hours")
+    assert compiled == []
 
 
-def test_page_is_shown_if_the_preparation_fails(
+def test_what_fails_is_reported_and_the_rest_is_prepared(
     pages: Pages, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    prepared: list[str] = []
+
     def fail() -> None:
         raise RuntimeError("no library of charts")
 
+    def summary(streams: object, name: str, patience: float | None) -> None:
+        if name == "one":
+            raise OSError("no host of the lake")
+        prepared.append(name)
+
     monkeypatch.setattr(render, "prepare", fail)
+    monkeypatch.setattr(open_streams.OpenStreams, "names", lambda self: ["one", "two"])
+    monkeypatch.setattr(prepare, "summary_of", summary)
     start(pages.app, wait)
-    assert "preparing the pages failed" in caplog.text
-    assert "no library of charts" in caplog.text
-    assert request(pages.app, "/").status_code == 200
+    assert [record.message for record in caplog.records if record.name == prepare.__name__] == [
+        "preparing the pages: charts and templates failed",
+        "preparing the pages: stream one failed",
+    ]
+    assert "no host of the lake" in caplog.text
+    assert prepared == ["two"]
 
 
-def test_server_that_stops_prepares_no_further_stream(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [None, RuntimeError("another application cannot start")])
+def test_server_that_stops_prepares_no_further_stream(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
+) -> None:
     begun, proceed = threading.Event(), threading.Event()
     asked: list[tuple[str, float | None]] = []
 
@@ -80,11 +110,18 @@ def test_server_that_stops_prepares_no_further_stream(pages: Pages, monkeypatch:
         asked.append((name, patience))
         begun.set()
         proceed.wait(60)
+        raise RuntimeError("a process that exits accepts no work")
+
+    def until() -> None:
+        begun.wait(60)
+        if error is not None:
+            raise error
 
     monkeypatch.setattr(open_streams.OpenStreams, "names", lambda self: ["one", "two"])
     monkeypatch.setattr(prepare, "summary_of", summary)
-    start(pages.app, lambda: begun.wait(60))
-    (thread,) = threads()
+    with nullcontext() if error is None else pytest.raises(RuntimeError, match="another"):
+        start(pages.app, until)
     proceed.set()
-    thread.join(60)
+    wait()
     assert asked == [("one", None)]
+    assert "preparing" not in caplog.text

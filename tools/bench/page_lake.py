@@ -186,7 +186,7 @@ def _write_rows(root: str, stream: Stream, interval: Interval) -> None:
             "complete": [True] * len(hours),
         })  # fmt: skip
     for table in (events, declared["aggregates"]):
-        # As the hourly commits of a real lake have.
+        # A real lake has one every few commits. No commit follows this one.
         create(root, table).create_checkpoint()
     every = np.arange(first, first + len(interval), 6)
     keys = [f"10.0.0.{n % CLIENTS}" for n in range(len(every))]

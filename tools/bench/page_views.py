@@ -1,7 +1,7 @@
 """Open pages several times in a process, as a server does, and write the seconds of each time.
 
-The first time is that of the first request to a server that has started. What it prepares when it starts is a
-view of its own.
+The first time of a page is that of the first request to a server that has started. What it prepares when it
+starts is a view of its own.
 
 Usage: page_views.py VIEW LAKE STREAMS PASSES RESULT
 """

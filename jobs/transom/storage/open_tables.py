@@ -16,6 +16,8 @@ from deltalake.schema import PrimitiveType
 from transom.storage.latest_table import Revision
 from transom.storage.tables import LakeError, TableFolder, one_line_message
 
+MAX_PARTITIONS = 32
+"""The maximum number of files that a query reads at once: a container may have few cores of a machine."""
 _SETTINGS = {
     # A query of many hours reads thousands of small files: reading the index of pages of each takes as long
     # as all else, and saves a seventh of the time in files of 300,000 rows.
@@ -23,7 +25,7 @@ _SETTINGS = {
     # No table has these filters.
     "parquet.bloom_filter_on_read": "false",
     # While some files are opened, others are decoded.
-    "target_partitions": str(4 * (os.cpu_count() or 1)),
+    "target_partitions": str(min(4 * (os.cpu_count() or 1), MAX_PARTITIONS)),
 }
 """Settings of DataFusion's execution of queries."""
 

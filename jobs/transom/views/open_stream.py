@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from os import PathLike
@@ -84,6 +85,7 @@ class OpenStream:
 
     Raises:
         NothingToView: no run of the stream is in the lake.
+        LakeError: the lake cannot be read.
         SpecificationError: the stream file is invalid.
     """
 
@@ -92,7 +94,9 @@ class OpenStream:
         self.stream, root = results.stream, results.root
         self.results: Results = _OpenResults(root, self.stream, self)
         self.tables = OpenTables(root)
-        if not DeltaTable.is_deltatable(f"{root}/ledger"):
+        with self._lake_errors():
+            exists = DeltaTable.is_deltatable(f"{root}/ledger")
+        if not exists:
             raise self.nothing()
         self.ledger = Ledger(root, create=False)
         self._lock = threading.Lock()
@@ -106,6 +110,16 @@ class OpenStream:
     def nothing(self) -> NothingToView:
         """Return the error that the lake has no ledger of the stream."""
         return NothingToView(f"no run of {self.stream.name} is in this lake: {self.tables.root}")
+
+    @contextmanager
+    def _lake_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except TableNotFoundError:
+            raise self.nothing() from None
+        except (DeltaError, OSError) as error:
+            root = self.tables.root
+            raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
 
     def external_revisions(self) -> Hashable:
         """Return what identifies the external tables of now, or the error of one that cannot be read."""
@@ -264,13 +278,8 @@ class OpenStream:
 
     def _read(self) -> _Ledger:
         with self._lock:
-            try:
+            with self._lake_errors():
                 own = self.ledger.snapshot()
-            except TableNotFoundError:
-                raise self.nothing() from None
-            except (DeltaError, OSError) as error:
-                root = self.tables.root
-                raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
             last = self._last
             is_new = last is None or last[1].own is not own
             changed_at = self.ledger.changed_at() if last is None or is_new else last[1].changed_at

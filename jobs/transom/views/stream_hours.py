@@ -47,7 +47,7 @@ class StreamHours:
         self._lock = threading.Lock()
         self._states: tuple[Revision, HourStates] | None = None
         self._computed: _Computed | None = None
-        self._computing: Future[None] | None = None
+        self._computing: tuple[Hashable, Future[None]] | None = None
 
     def grid(self, interval: Interval, patience: float | None = PATIENCE) -> HourGrid:
         """Return the state of each stage by hour.
@@ -101,9 +101,10 @@ class StreamHours:
             kept = patience is not None and last is not None and time.monotonic() - last.at < KEEP
             if last is not None and (last.of == now or kept):
                 return last
-            if patience is None or self._computing is None or self._computing.done():
-                self._computing = _WORKER.submit(self._compute, now)
-            computing = self._computing
+            of, computing = self._computing or (None, None)
+            if computing is None or computing.done() or (patience is None and of != now):
+                computing = _WORKER.submit(self._compute, now)
+                self._computing = now, computing
         try:
             computing.result(patience)
         except Unfinished:

@@ -2,8 +2,8 @@
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 from transom.web import render
@@ -17,27 +17,42 @@ THREAD = "transom-prepare"
 def preparing(streams: OpenStreams) -> Callable[[Any], AbstractAsyncContextManager[None]]:
     """Return the lifespan of an application, in which a thread prepares all that the list of streams shows.
 
-    A server with several processes starts it in each: the library of charts must not be loaded before a fork.
+    Each process of a server begins it after the fork: a process in which a chart was drawn must not fork.
     """
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
         stopped = threading.Event()
-        # No daemon: the process must not exit while a library of another language runs.
+        # No daemon: a process that exits while a library of another language runs may crash. So its exit
+        # waits for the stream that is read.
         threading.Thread(target=_prepare, args=(streams, stopped), name=THREAD).start()
-        yield
-        stopped.set()
+        try:
+            yield
+        finally:
+            stopped.set()
 
     return lifespan
 
 
 def _prepare(streams: OpenStreams, stopped: threading.Event) -> None:
-    try:
+    with _reported("charts and templates", stopped):
         render.prepare()
-        for name in streams.names():
-            if stopped.is_set():
-                return
+    names = list[str]()
+    with _reported("the stream files", stopped):
+        names = streams.names()
+    for name in names:
+        if stopped.is_set():
+            return
+        with _reported(f"stream {name}", stopped):
             summary_of(streams, name, patience=None)
+
+
+@contextmanager
+def _reported(what: str, stopped: threading.Event) -> Iterator[None]:
+    """Log an error and go on: the page that needs it shows it, too."""
+    try:
+        yield
     except Exception:
-        # The page that needs it shows the error.
-        LOG.exception("preparing the pages failed")
+        # A process that exits accepts no further work.
+        if not stopped.is_set():
+            LOG.exception("preparing the pages: %s failed", what)

@@ -25,7 +25,7 @@ def always_here(web: Hours, end: datetime) -> bool:
             row["client"],
             f"{row['low']} to {row['high']}",
             recounted[row["client"]],
-            row["since"],
+            format_hour(row["since"]),
             row["slots"],
         ]
         for row in sorted(named, key=lambda row: (-row["low"], row["client"]))

@@ -49,12 +49,12 @@ def test_first_page_opens_no_stream_and_compiles_no_template(
         drawn.append(spec)
         return drawing(spec, **options)
 
-    def compile_only(environment: Environment, *of: Any, **options: Any) -> Any:
+    def compile_and_note(environment: Environment, *of: Any, **options: Any) -> Any:
         compiled.append(threading.current_thread().name)
         return compiling(environment, *of, **options)
 
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", draw)
-    monkeypatch.setattr(Environment, "compile", compile_only)
+    monkeypatch.setattr(Environment, "compile", compile_and_note)
     for cached in (render._environment, charts.environment, charts._svg):
         cached.cache_clear()
     pages.lake.refresh()
@@ -104,10 +104,10 @@ def test_server_that_stops_prepares_no_further_stream(
     pages: Pages, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
 ) -> None:
     begun, proceed = threading.Event(), threading.Event()
-    asked: list[tuple[str, float | None]] = []
+    calls: list[tuple[str, float | None]] = []
 
     def summary(streams: object, name: str, patience: float | None) -> None:
-        asked.append((name, patience))
+        calls.append((name, patience))
         begun.set()
         proceed.wait(60)
         raise RuntimeError("a process that exits accepts no work")
@@ -123,5 +123,5 @@ def test_server_that_stops_prepares_no_further_stream(
         start(pages.app, until)
     proceed.set()
     wait()
-    assert asked == [("one", None)]
+    assert calls == [("one", None)]
     assert "preparing" not in caplog.text

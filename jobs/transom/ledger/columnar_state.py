@@ -133,9 +133,8 @@ class StoredPartitions:
         known = frozenset(statuses)
         if known not in self._having:
             # A page needs it once for each stage.
-            found = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
-            found.setflags(write=False)
-            self._having[known] = found
+            self._having[known] = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
+            self._having[known].setflags(write=False)
         return self._having[known]
 
     def by_run(self, run_id: str) -> Bools:

@@ -17,7 +17,8 @@ from transom.storage.latest_table import Revision
 from transom.storage.tables import LakeError, TableFolder, one_line_message
 
 MAX_PARTITIONS = 32
-"""The maximum number of files that a query reads at once: a container may have few cores of a machine."""
+"""The maximum number of files that a query reads at once: Python counts the machine's cores, even in a
+container that has few of them."""
 _SETTINGS = {
     # A query of many hours reads thousands of small files: reading the index of pages of each takes as long
     # as all else, and saves a seventh of the time in files of 300,000 rows.

@@ -282,7 +282,13 @@ def test_list_of_streams_counts_findings(filled: Pages) -> None:
     assert "from=" in high
 
 
-def test_list_of_streams_does_not_wait_for_stale_hours(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_of_streams_waits_a_short_time_for_stale_hours(pages: Pages) -> None:
+    assert "Which hours are stale is still being looked up" not in request(pages.app, "/").text
+
+
+def test_list_of_streams_does_not_wait_long_for_stale_hours(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     go = threading.Event()
     compute = stream_hours.staleness_of
     monkeypatch.setattr(stream_hours, "staleness_of", lambda *of: go.wait(60) and compute(*of))

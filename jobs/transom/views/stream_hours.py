@@ -55,7 +55,7 @@ class StreamHours:
         Args:
             interval: the hours.
             patience: how long to wait for stale hours, in seconds; None waits for those of now. A page of
-                several streams takes 0.
+                several streams divides `PATIENCE` among them.
 
         Raises:
             LakeError: the lake cannot be read.

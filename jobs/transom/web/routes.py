@@ -28,7 +28,7 @@ from transom.views.key import key_of
 from transom.views.open_stream import OpenStream
 from transom.views.run_changes import run_changes
 from transom.views.runs import run_of
-from transom.views.stream_hours import StreamHours
+from transom.views.stream_hours import PATIENCE, StreamHours
 from transom.web import csv
 from transom.web.links import Links, hours_of
 from transom.web.open_streams import OpenStreams
@@ -177,7 +177,8 @@ def common_routes(
     def all_streams(request: Request, who: Annotated[Any, Depends(user)]) -> Response:
         """Show the streams that the user may read."""
         names = sorted(readable(who, streams.names()))
-        summaries = [summary_of(streams, name) for name in names]
+        patience = PATIENCE / max(len(names), 1)
+        summaries = [summary_of(streams, name, patience) for name in names]
         return page(request, "streams.html", summaries=summaries, legend=legend(summaries))
 
     @router.get("/static/{name}")

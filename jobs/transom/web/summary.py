@@ -105,7 +105,7 @@ def legend(summaries: Iterable[Summary]) -> dict[str, str]:
     return {state: meaning for state, meaning in MEANINGS.items() if state in seen}
 
 
-def summary_of(streams: OpenStreams, name: str, patience: float | None = 0) -> Summary:
+def summary_of(streams: OpenStreams, name: str, patience: float | None) -> Summary:
     """Return a stream in the list of streams; a problem of one stream does not hide the others.
 
     Args:

@@ -10,7 +10,7 @@ from tests.support.hostile import HOSTILE
 from tests.support.viewed_lake import ViewedLake, at, between, finding, sections_of, window
 from transom.api import Results
 from transom.charts.section import MAX_ROWS, RAW_ROWS, Section
-from transom.engine.reader import StaleDataError
+from transom.engine.reader import StaleDataError, UnknownKey
 from transom.features.frequency.queries import Answer
 from transom.views import events
 from transom.views.finding import finding_of
@@ -132,13 +132,25 @@ def test_exact_count_has_no_bound_of_its_error(lake: ViewedLake) -> None:
             assert [row[place] for row in rows] == expected
 
 
-def test_query_that_cannot_answer_is_a_sentence(lake: ViewedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (
+            StaleDataError("granules of 2015-05-17T03:00 are out of date"),
+            "Not known: granules of 2015-05-17T03:00 are out of date.",
+        ),
+        (UnknownKey("key: no hour has it"), "No hour of this stream has a record of it."),
+    ],
+)
+def test_query_that_cannot_answer_is_a_sentence(
+    lake: ViewedLake, monkeypatch: pytest.MonkeyPatch, error: Exception, note: str
+) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise StaleDataError("granules of 2015-05-17T03:00 are out of date")
+        raise error
 
     monkeypatch.setattr("transom.features.aggregates.queries.horizon", fail)
     horizon = part(key_of(opened(lake), {"client": "a"}, between(0, 6)), "key-traffic")
-    assert horizon.note == "Not known: granules of 2015-05-17T03:00 are out of date."
+    assert horizon.note == note
 
 
 @pytest.mark.parametrize(

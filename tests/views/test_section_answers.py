@@ -74,7 +74,7 @@ def test_no_column_of_aggregates_repeats_another(lake: ViewedLake) -> None:
         "units_sent", "slope_sent (sent per hour, per hour)", "intercept_sent (sent per hour)", "complete",
     )  # fmt: skip
     assert table.meanings["slope_n (n per hour, per hour)"] == "the change of the line in each hour"
-    assert table.meanings["level"] == "level of the window; 0 is the finest"
+    assert table.meanings["level"] == "0: windows of 1 hour every 1 hour, 1: windows of 2 hours every 1 hour"
     lake.file.write_text(SIX.replace("{n: count, sent: sum(bytes)}", "{sent: mean(bytes)}"))
     lake.load()
     table = of(lake, "aggregates").table
@@ -198,6 +198,14 @@ def test_frames_of_the_greatest_length_are_counted(lake: ViewedLake) -> None:
     lake.add("frames", [frame("d", 7201.0, 2)])
     parts = sections_of(OpenStream(lake.uri, lake.stream), "frames", "busy")
     assert "first. The longest: d, 2 hours 1 second from 2015-05-17T02:00." in parts[0].note
+
+
+def test_frames_that_are_all_equally_long(lake: ViewedLake) -> None:
+    lake.add("frames", [frame("a", 7200.0, 1), frame("b", 7200.0)])
+    parts = sections_of(OpenStream(lake.uri, lake.stream), "frames", "busy")
+    assert parts[0].note.startswith(
+        "2 frames, the longest first. All are equally long, 2 hours each; the first"
+    )
 
 
 def test_rule_of_frames_has_their_least_length(lake: ViewedLake) -> None:

@@ -32,6 +32,7 @@ def always_here(web: Hours, end: datetime) -> bool:
     ]
     columns = ["client", "hours", "recounted", "since", "from old to new"]
     show(f"Here in most of the {SLOTS} hours to {format_hour(end)}", columns, lines)
+    console.print("1: here in this hour; 0: not here; ?: not remembered, so one or the other")
     regulars = {client for client, many in recounted.items() if many >= ENOUGH}
     found = {row["client"] for row in named}
     bounded = all(row["low"] <= recounted[row["client"]] <= row["high"] for row in named)

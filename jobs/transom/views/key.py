@@ -7,6 +7,7 @@ from typing import Any
 
 from transom.charts.section import Section
 from transom.core.intervals import HOUR, Interval
+from transom.engine.reader import UnknownKey
 from transom.engine.selection import Selection
 from transom.storage.tables import LakeError
 from transom.views import events
@@ -76,6 +77,8 @@ def _of_key(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> I
         for name in opened.stream.blocks(of.block):
             try:
                 part = section(opened.results, name, key, Interval(interval.start, end))
+            except UnknownKey:
+                part = Section(name, "No hour of this stream has a record of it.")
             except (LookupError, ValueError, LakeError) as error:
                 part = Section(name, f"Not known: {error}.")
             if part is not None:

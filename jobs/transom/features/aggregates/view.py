@@ -31,10 +31,7 @@ POINTS = 750
 def section(selection: Selection, name: str) -> Section:
     """Return the section of a block."""
     block = selection.stream.blocks(Aggregation)[name]
-    levels = {
-        number: f"{format_duration(level.range)} every {format_duration(level.slide)}"
-        for number, level in enumerate(reversed(block.levels))
-    }
+    levels = _levels(block)
     orders = {measure: f"Fastest growing {measure}" for measure in fitted(block)}
     if set(block.key) <= selection.key.keys():
         part = _of_key(selection, name, block, levels)
@@ -43,6 +40,14 @@ def section(selection: Selection, name: str) -> Section:
     else:
         part = _of_busiest_keys(selection, name, block, levels)
     return replace(part, orders=orders)
+
+
+def _levels(block: Aggregation) -> dict[int, str]:
+    """Return the text of each level, by its number."""
+    return {
+        number: f"{format_duration(level.range)} every {format_duration(level.slide)}"
+        for number, level in enumerate(reversed(block.levels))
+    }
 
 
 def _of_key(selection: Selection, name: str, block: Aggregation, levels: Mapping[int, str]) -> Section:
@@ -148,7 +153,8 @@ def _section(
         name,
         guarantee="A point is a window, at its end; a line is broken where windows have no events or are "
         "not published. "
-        f"{exactness(block)} A row that is not complete lacks files."
+        f"{exactness(block)} A row that is not complete lacks files. Hours that were not "
+        "requested count as empty."
         if table.total
         else "",
     )
@@ -164,6 +170,7 @@ def _query(selection: Selection, name: str, block: Aggregation, where: str) -> Q
 def _table(query: Query, name: str, block: Aggregation, page: Sequence[Row], total: int) -> DataTable:
     named = titles(block)
     of = {named.get(column, column): text for column, text in meanings(query.selection.stream, name).items()}
+    of["level"] = ", ".join(f"{number}: windows of {text}" for number, text in _levels(block).items())
     return query.data_table(
         page, total, columns=[named.get(column, column) for column in query.columns], meanings=of
     )

@@ -88,5 +88,5 @@ def _longest(key: Sequence[str], rows: Sequence[Row], total: int) -> str:
     equal = sum(row["length_s"] == first["length_s"] for row in rows)
     if equal == 1:
         return f"The longest: {begins.format(f'{length} ')}"
-    number = f"{equal}{' or more' if equal == len(rows) < total else ''}"
+    number = "All" if equal == total else f"{equal}{' or more' if equal == len(rows) else ''}"
     return f"{number} are equally long, {length} each; the first of them: {begins.format('')}"

@@ -61,8 +61,8 @@ def result_of(block: str, windows: int, counts: Mapping[str, int]) -> AuditResul
         f"{block}, {windows} windows: {counts['missed']} of {counts['persistent']} persistent items"
         f" missed ({rates['false_negatives']:.2%}), {counts['named_wrongly']} of {counts['transient']} others"
         f" named ({rates['false_positives']:.2%}), {counts['below']} below the guarantee, {counts['beyond']}"
-        f" outside their bounds; {counts['tuples']} tuples for {counts['pairs']} pairs,"
-        f" {rates['space_compression']:.1f} times as many"
+        f" outside their bounds; {counts['tuples']} tuples, where an exact count"
+        f" stores {counts['pairs']} pairs of item and slot, {rates['space_compression']:.1f} times as many"
     )
     sound = not (counts["below"] or counts["beyond"])
     return AuditResult(block, windows, counts, rates, sound, text)

@@ -88,12 +88,14 @@ def extreme(values: Int64s, start: Int64s, stop: Int64s, join: Join, empty: int 
         empty: the result for an empty range.
     """
     extremes = np.full((*values.shape[:-1], len(start)), empty, dtype=values.dtype)
-    size, blocks = 1, values
-    while (longer := np.flatnonzero(stop - start >= size)).size:
+    lengths = stop - start
+    size, blocks, longest = 1, values, int(lengths.max(initial=0))
+    while size <= longest:
         # Two overlapping blocks, one at the start and one at the end, cover the whole range.
-        fitting = longer[stop[longer] - start[longer] < 2 * size]
+        fitting = np.flatnonzero((lengths >= size) & (lengths < 2 * size))
         extremes[..., fitting] = join(blocks[..., start[fitting]], blocks[..., stop[fitting] - size])
-        blocks = np.append(join(blocks[..., :-size], blocks[..., size:]), blocks[..., -size:], axis=-1)
+        if 2 * size <= longest:
+            blocks = np.append(join(blocks[..., :-size], blocks[..., size:]), blocks[..., -size:], axis=-1)
         size *= 2
     return extremes
 

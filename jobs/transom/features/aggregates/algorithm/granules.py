@@ -219,7 +219,9 @@ class Granules:
         if len(intervals) > 1:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
-        first = SortedIndex(units.key, unit).first_after(units.key[last], end - mu - 1)
+        # There are fewer units than windows, so each unit looks up the first window without it.
+        gone = SortedIndex(units.key[last], end).first_after(units.key, unit + mu)
+        first = np.cumsum(np.bincount(gone, minlength=len(last) + 1))[:-1]
         lines: dict[str | None, FittedLines] = {}
         for name, line_series in (series or {}).items():
             # A window has the values of its units, so their positions are looked up once per unit.

@@ -18,14 +18,14 @@ def windows(*rows: tuple[int, int, int, int, int, int]) -> Windows:
 
 def test_windows_that_contradict_narrower_ones_are_counted() -> None:
     narrow = windows((0, 2, 3, 2, 1, 5), (0, 3, 9, 1, 4, 4), (1, 2, 1, 0, -9, 99), (2, 2, 1, 1, 0, 0))
-    right = windows((0, 2, 3, 2, 1, 5), (1, 2, 1, 0, 0, 0), (1, 3, 7, 0, 0, 0), (2, 4, 1, 1, 7, 7))
+    same = (0, 2, 3, 2, 1, 5), (0, 3, 9, 1, 4, 4), (1, 2, 1, 0, 0, 0)
+    right = windows(*same, (1, 3, 7, 0, 0, 0), (2, 2, 1, 1, 0, 0), (2, 4, 1, 1, 7, 7))
     wrong = windows((0, 2, 1, 2, 2, 5), (0, 3, 4, 1, 3, 3), (1, 2, 0, 0, 0, 0), (2, 2, 1, 1, 1, 1))
     counters = TaskCounters()
-    for finer in (narrow, windows()):
-        count_contradictions(finer, right, 5 * HOUR_LENGTH, counters)
-        count_contradictions(finer, windows(), 5 * HOUR_LENGTH, counters)
+    for finer, wider in ((narrow, right), (windows(), right), (windows(), windows())):
+        count_contradictions(finer, wider, HOUR_LENGTH, counters)
     assert counters == TaskCounters()
-    count_contradictions(narrow, wrong, 5 * HOUR_LENGTH, counters)
+    count_contradictions(narrow, wrong, HOUR_LENGTH, counters)
     assert counters.maxima == {(1, "wide_short_of_narrow"): 2, (2, "wide_short_of_narrow"): 5}
     assert counters.sums == {(1, "narrow_beyond_wide"): 2, (2, "narrow_beyond_wide"): 1}
 

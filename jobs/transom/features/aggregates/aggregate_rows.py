@@ -122,21 +122,21 @@ def count_contradictions(narrow: Windows, wide: Windows, slide: int, counters: T
 
     Args:
         narrow: the windows of the finer level.
-        wide: the windows of the coarser level, of the same granules.
+        wide: the windows of the coarser level, of the same granules; all end on its slide.
         slide: the slide of the coarser level, in microseconds.
         counters: the counters to change.
     """
-    index = np.zeros(len(narrow.key), dtype=np.int64)
+    of_narrow = np.flatnonzero(narrow.end % slide == 0)
+    key, end = narrow.key[of_narrow], narrow.end[of_narrow]
+    of_wide = np.zeros(len(key), dtype=np.int64)
     if len(wide.key):
-        index = SortedIndex(wide.key, wide.end).first_after(narrow.key, narrow.end - 1)
-    known = index < len(wide.key)
-    known[known] = (wide.key[index[known]] == narrow.key[known]) & (
-        wide.end[index[known]] == narrow.end[known]
-    )
-    missing = ~known & (narrow.end % slide == 0)
+        of_wide = SortedIndex(wide.key, wide.end).first_after(key, end - 1)
+    known = of_wide < len(wide.key)
+    known[known] = (wide.key[of_wide[known]] == key[known]) & (wide.end[of_wide[known]] == end[known])
+    missing = of_narrow[~known]
     missing_hours = hour_of_end(narrow.end[missing]) // HOUR_LENGTH
     counters.set_max("wide_short_of_narrow", missing_hours, narrow.records[missing])
-    of_narrow, of_wide = np.flatnonzero(known), index[known]
+    of_narrow, of_wide = of_narrow[known], of_wide[known]
     hours = hour_of_end(wide.end[of_wide]) // HOUR_LENGTH
     short = narrow.records[of_narrow] - wide.records[of_wide]
     lacking = short > 0

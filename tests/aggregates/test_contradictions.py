@@ -40,4 +40,12 @@ def test_missing_window_lacks_all_records_of_the_narrower_one(
     narrow = windows((0, 2, 3, 0, 0, 0), (0, 3, 9, 0, 0, 0), (1, 2, 1, 0, 0, 0), (2, 2, 4, 0, 0, 0))
     coarse = windows(*((key, end, 9, 0, 0, 0) for key, end in wide))
     count_contradictions(narrow, coarse, 2 * HOUR_LENGTH, counters)
-    assert counters.maxima.get((1, "wide_short_of_narrow")) == lacking
+    assert counters.maxima == ({} if lacking is None else {(1, "wide_short_of_narrow"): lacking})
+
+
+def test_window_that_ends_between_those_of_the_coarser_level_is_not_compared() -> None:
+    narrow = windows((0, 1, 9, 1, 0, 9), (0, 3, 8, 1, 0, 9), (1, 2, 3, 1, 2, 5), (1, 4, 2, 1, 2, 5))
+    counters = TaskCounters()
+    count_contradictions(narrow, windows((1, 2, 1, 1, 3, 5), (1, 4, 2, 1, 2, 5)), 2 * HOUR_LENGTH, counters)
+    assert counters.maxima == {(1, "wide_short_of_narrow"): 2}
+    assert counters.sums == {(1, "narrow_beyond_wide"): 1}

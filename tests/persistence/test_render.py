@@ -78,9 +78,11 @@ def test_many_slots_are_rendered_in_few_characters(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slots = "?" * 96 + "0" * 95 + "1" + "0" * 2
-    (line,) = (line for line in shown(stream, tmp_path, capsys, [item("a", 24, slots=slots)]) if "60" in line)
+    lines = shown(stream, tmp_path, capsys, [item("a", 24, slots=slots)])
+    (line,) = (line for line in lines if "60" in line)
     assert len(line[-1]) <= WIDE
     assert line[-1] == "?" * 19 + "0" * 19 + "-"
+    assert ["?:", "not", "remembered,", "so", "here", "or", "not"] in lines
 
 
 def test_lake_without_a_report_shows_nothing(

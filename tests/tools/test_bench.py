@@ -112,10 +112,11 @@ ROWS: list[dict[str, Any]] = [
     updated(updates.LAZY, 2800, 1.6, 1.6),
 ]  # fmt: skip
 STEADIER = "at most 1.5 times the time of 28 columns"
+AS_TABLES = f"at most 2 times as long as {OURS}"
 JUDGED = [
     (None, None, None), (1.5, "at least 1", True), (0.95, "at least 1", False),
     (None, None, None), (1.0, "at least 1", True),
-    (None, None, None), (None, None, None), (12.0, "at least 10", True), (7.5, None, None),
+    (None, None, None), (None, AS_TABLES, True), (12.0, "at least 10", True), (7.5, None, None),
     (0.47, "at least 0.5", False),
     (None, None, None), (5.0, None, None), (None, None, None), (9.0, "at least 10", False),
     (11.0, None, None),
@@ -131,6 +132,8 @@ JUDGED = [
 def test_each_value_is_next_to_its_peers_and_its_target() -> None:
     evaluated = aims.judged(ROWS)
     assert [(row["times_as_fast"], row["aim"], row["met"]) for row in evaluated] == JUDGED
+    slow = aims.judged([aggregated(OURS, 4.0), aggregated(STAGE, 8.1)])
+    assert [row["met"] for row in slow] == [None, False]
     # Missing values are not mentioned.
     assert aims.judged([ingest_result("spark", 19.0)])[0]["times_as_fast"] is None
 

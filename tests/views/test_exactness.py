@@ -44,7 +44,13 @@ BEYOND = "Where they differ, it is too large by more than error_bound with a pro
 @pytest.mark.parametrize(
     ("feature", "old", "new", "words"),
     [
-        ("aggregates", "", "", ["Counts, sums, means, minima and maxima, and lines fitted to these, are"]),
+        (
+            "aggregates", "", "",
+            [
+                "Counts, sums, means, minima and maxima, and lines fitted to these, are",
+                "Hours that were not requested count as empty.",
+            ],
+        ),
         (
             "aggregates", "{n: count,", "{pages: distinct(path), n: count,",
             ["are exact. pages: exact up to 1,024 values", "error_pages has its standard error, about 4 %."],

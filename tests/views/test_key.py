@@ -139,7 +139,7 @@ def test_exact_count_has_no_bound_of_its_error(lake: ViewedLake) -> None:
             StaleDataError("granules of 2015-05-17T03:00 are out of date"),
             "Not known: granules of 2015-05-17T03:00 are out of date.",
         ),
-        (UnknownKey("key: no hour has it"), "No hour of this stream has a record of it."),
+        (UnknownKey("key: no hour has it"), "No hour of this block has a record of this key."),
     ],
 )
 def test_query_that_cannot_answer_is_a_sentence(

@@ -30,7 +30,7 @@ def always_here(web: Hours, end: datetime) -> bool:
         ]
         for row in sorted(named, key=lambda row: (-row["low"], row["client"]))
     ]
-    columns = ["client", "hours", "recounted", "since", "from old to new"]
+    columns = ["client", "hours", "recounted", "since", "slots, from old to new"]
     show(f"Here in most of the {SLOTS} hours to {format_hour(end)}", columns, lines)
     console.print("1: here in this hour; 0: not here; ?: not remembered, so one or the other")
     regulars = {client for client, many in recounted.items() if many >= ENOUGH}

@@ -95,6 +95,7 @@ def _equal_as_in_spark(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def int64s(column: pa.ChunkedArray) -> Int64s:
     """Return whole numbers or times as int64; 0 for null."""
     array = column.combine_chunks().cast(pa.int64())
+    # It copies a column without nulls, too.
     if array.null_count:
         array = array.fill_null(0)
     numbers: Int64s = array.to_numpy(zero_copy_only=False)

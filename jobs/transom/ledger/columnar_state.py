@@ -133,8 +133,9 @@ class StoredPartitions:
         known = frozenset(statuses)
         if known not in self._having:
             # A page needs it once for each stage.
-            self._having[known] = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
-            self._having[known].setflags(write=False)
+            flags = _bools(pc.is_in(self.column("status"), pa.array(known, pa.string())))
+            flags.setflags(write=False)
+            self._having[known] = flags
         return self._having[known]
 
     def by_run(self, run_id: str) -> Bools:

@@ -11,6 +11,7 @@ from transom.engine.reader import UnknownKey
 from transom.engine.selection import Selection
 from transom.storage.tables import LakeError
 from transom.views import events
+from transom.views.block_titles import full_title
 from transom.views.findings import FindingFilter, FindingsPage, findings_of
 from transom.views.open_stream import OpenStream
 from transom.views.results import sections
@@ -75,11 +76,12 @@ def _of_key(opened: OpenStream, key: Mapping[str, Any], interval: Interval) -> I
         if section is None:
             continue
         for name in opened.stream.blocks(of.block):
+            title = full_title(opened.stream, of, name)
             try:
                 part = section(opened.results, name, key, Interval(interval.start, end))
             except UnknownKey:
-                part = Section(name, "No hour of this stream has a record of it.")
+                part = Section(title, "No hour of this block has a record of this key.")
             except (LookupError, ValueError, LakeError) as error:
-                part = Section(name, f"Not known: {error}.")
+                part = Section(title, f"Not known: {error}.")
             if part is not None:
                 yield replace(part, feature=of.name, subject=f"key-{name}")

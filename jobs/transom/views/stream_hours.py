@@ -1,4 +1,4 @@
-"""The hours of a stream that stays open: states of now, and stale hours that the page does not wait for.
+"""The hours of a stream that stays open: states of now, and stale hours as soon as they are known.
 
 Reading the states takes a fraction of a second. Which hours are stale takes seconds, so it is computed by one
 thread for all streams, and kept as long as nothing changes.
@@ -21,7 +21,7 @@ from transom.views.open_stream import OpenStream
 KEEP = 60.0
 """How long stale hours are shown after a change, in seconds: a run commits a dozen times."""
 PATIENCE = 0.5
-"""How long a page waits for stale hours, in seconds."""
+"""How long a page waits for stale hours, in seconds: those of all its streams."""
 _WORKER = ThreadPoolExecutor(1, "transom-stale-hours")
 
 
@@ -54,8 +54,7 @@ class StreamHours:
 
         Args:
             interval: the hours.
-            patience: how long to wait for stale hours, in seconds; None waits for those of now. A page of
-                several streams divides `PATIENCE` among them.
+            patience: how long to wait for stale hours, in seconds; None waits for those of now.
 
         Raises:
             LakeError: the lake cannot be read.

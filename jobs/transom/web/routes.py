@@ -1,5 +1,6 @@
 """The routes of the pages. Handlers are plain functions: they read files, and run in threads."""
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -177,8 +178,8 @@ def common_routes(
     def all_streams(request: Request, who: Annotated[Any, Depends(user)]) -> Response:
         """Show the streams that the user may read."""
         names = sorted(readable(who, streams.names()))
-        patience = PATIENCE / max(len(names), 1)
-        summaries = [summary_of(streams, name, patience) for name in names]
+        until = time.monotonic() + PATIENCE
+        summaries = [summary_of(streams, name, max(until - time.monotonic(), 0.0)) for name in names]
         return page(request, "streams.html", summaries=summaries, legend=legend(summaries))
 
     @router.get("/static/{name}")

@@ -126,26 +126,26 @@ def count_contradictions(narrow: Windows, wide: Windows, slide: int, counters: T
         slide: the slide of the coarser level, in microseconds.
         counters: the counters to change.
     """
-    of_narrow = np.flatnonzero(narrow.end % slide == 0)
-    key, end = narrow.key[of_narrow], narrow.end[of_narrow]
+    both = np.flatnonzero(narrow.end % slide == 0)
+    key, end = narrow.key[both], narrow.end[both]
     of_wide = np.zeros(len(key), dtype=np.int64)
     if len(wide.key):
         of_wide = SortedIndex(wide.key, wide.end).first_after(key, end - 1)
     known = of_wide < len(wide.key)
     known[known] = (wide.key[of_wide[known]] == key[known]) & (wide.end[of_wide[known]] == end[known])
-    missing = of_narrow[~known]
+    missing = both[~known]
     missing_hours = hour_of_end(narrow.end[missing]) // HOUR_LENGTH
     counters.set_max("wide_short_of_narrow", missing_hours, narrow.records[missing])
-    of_narrow, of_wide = of_narrow[known], of_wide[known]
+    of_narrow, of_wide = both[known], of_wide[known]
     hours = hour_of_end(wide.end[of_wide]) // HOUR_LENGTH
     short = narrow.records[of_narrow] - wide.records[of_wide]
     lacking = short > 0
     counters.set_max("wide_short_of_narrow", hours[lacking], short[lacking])
     beyond = np.zeros(len(hours), dtype=bool)
     for name, inner in narrow.columns.items():
-        outer, known = wide.columns[name], inner.values[of_narrow] > 0
-        beyond |= known & (inner.minimum[of_narrow] < outer.minimum[of_wide])
-        beyond |= known & (inner.maximum[of_narrow] > outer.maximum[of_wide])
+        outer, has_values = wide.columns[name], inner.values[of_narrow] > 0
+        beyond |= has_values & (inner.minimum[of_narrow] < outer.minimum[of_wide])
+        beyond |= has_values & (inner.maximum[of_narrow] > outer.maximum[of_wide])
     counters.add("narrow_beyond_wide", *np.unique(hours[beyond], return_counts=True))
 
 

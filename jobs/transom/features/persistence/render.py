@@ -45,6 +45,8 @@ def print_persistent_items(stream: Stream, root: str) -> None:
             end += f" (the last report that names any; none is named at {format_hour(last + HOUR)})"
         count = f"the first {ROWS} of {len(rows)}" if len(rows) > ROWS else f"{len(rows)}"
         table(f"{name}: {', '.join(block.item)} {rule}, or nearly so, at {end}: {count}", columns, shown)
+        if any("?" in row["slots"] for row in rows[:ROWS]):
+            typer.echo("?: not remembered, so here or not")
 
 
 def _latest(root: str, block: Persistence, name: str) -> tuple[datetime, list[dict[str, Any]]]:

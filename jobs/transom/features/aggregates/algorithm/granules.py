@@ -11,7 +11,8 @@ Sums are exact if `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.e
 fits into int64, in any order of addition. A window meets this rule only if its granules do.
 
 `Granules.windows` slides over many keys at a time with numpy. With g ordered granules and w windows, a level
-costs `O(g + w * log(range / slide))`, without a step per key. A shorter slide gives more windows.
+costs `O(g * log(w) + w * log(range / slide))`, without a step per key. A shorter slide gives more
+windows.
 
 >>> granules = Granules(np.array([0, 0]), np.array([0, 2]), np.array([3, 1]), {})
 >>> windows = granules.windows(WindowLevel(range=2, slide=1), [(0, 4)])
@@ -219,9 +220,10 @@ class Granules:
         if len(intervals) > 1:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
-        # There are fewer units than windows, so each unit looks up the first window without it.
-        gone = SortedIndex(units.key[last], end).first_after(units.key, unit + mu)
-        first = np.cumsum(np.bincount(gone, minlength=len(last) + 1))[:-1]
+        # Each unit looks up the first window without it. In a long interval there are fewer units than
+        # windows, and searches are slow; in an hour it is the other way, but most of the time is elsewhere.
+        without = SortedIndex(units.key[last], end).first_after(units.key, unit + mu)
+        first = np.cumsum(np.bincount(without, minlength=len(last) + 1))[:-1]
         lines: dict[str | None, FittedLines] = {}
         for name, line_series in (series or {}).items():
             # A window has the values of its units, so their positions are looked up once per unit.

@@ -74,13 +74,6 @@ def start(command: list[str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_workers_of_a_server_are_in_utc() -> None:
-    """They inherit the time zone of their parent, which is that of the machine."""
-    program = "import time, transom.app.worker_daemon; print(*time.tzname)"
-    command = ["env", "TZ=Asia/Kolkata", sys.executable, "-c", program]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "UTC UTC\n"
-
-
 @pytest.mark.full
 @pytest.mark.spark
 def test_jobs_of_two_streams_on_a_server_leave_the_tables_of_own_applications(

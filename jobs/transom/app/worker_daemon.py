@@ -5,6 +5,7 @@ starts at once, and a detector of a stream file is imported again for each task.
 own, which starts with its first task.
 """
 
+import ctypes
 import gc
 from importlib import import_module
 from pkgutil import walk_packages
@@ -16,8 +17,26 @@ from transom import features
 from transom.storage.connect import code_hash
 from transom.storage.session import use_utc
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's `mallopt`."""
+KEPT, MAPPED = 128 * 2**20, 32 * 2**20
+"""The number of bytes of freed memory that a worker keeps, and the size from which an array is never kept."""
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep freed memory for the next arrays; other C libraries are left as they are.
+
+    Otherwise the system maps each temporary array of some MiB again, page by page.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, MAPPED)
+        mallopt(M_TRIM_THRESHOLD, KEPT)
+
+
 assert transom.app.pipeline
 use_utc()
+keep_freed_memory()
 # Features import their modules when they are first used, which is too late if the files change.
 for module in walk_packages(features.__path__, f"{features.__name__}."):
     import_module(module.name)

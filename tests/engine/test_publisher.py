@@ -52,6 +52,7 @@ class RecordingTables(Store):
 
     def __post_init__(self) -> None:
         self.written: list[tuple[str, str, int, str, list[str]]] = []
+        self.kept: list[set[PartitionKey]] = []
 
     def pin(self, tables: object, snapshot: LedgerSnapshot | None = None) -> PinnedTables:
         return PinnedTables(self, dict.fromkeys(tables, 5))
@@ -62,9 +63,7 @@ class RecordingTables(Store):
         claim: Claim,
         known: Iterable[PartitionKey] | None = None,
     ) -> None:
-        assert set(known or ()) == {
-            node for node in self.ledger.snapshot([claim.stage]) if node.hour in write.hours
-        }
+        self.kept.append(set(known or ()))
         self.meanwhile()
         entries = sorted(self.ledger.snapshot().items())
         text = [f"{entry.status} by {entry.run_id}" for _, entry in entries]
@@ -101,6 +100,20 @@ def test_hours_are_claimed_then_written_then_called_fresh(shelf: RecordingTables
     assert claims(shelf) == before + 2
     assert ledger.snapshot() == entries
     assert ledger.checks(ledger.snapshot(), "ingest", {DAY}) == [CHECK]
+
+
+def test_write_keeps_the_partitions_that_have_rows(shelf: RecordingTables) -> None:
+    """Those of other blocks, and what this run replaces; an hour that is new or empty has none."""
+    new, *known = (PartitionKey("ingest", block, "events", DAY) for block in "abcde")
+    rows, empty, other_rows, _ = known
+    digests = dict(zip(known, ("2:7", EMPTY_DIGEST) * 2, strict=True))
+    shelf.ledger.claim("ingest", known, "before")
+    before = {key: published_state("before", digest) for key, digest in digests.items()}
+    shelf.ledger.publish("ingest", before, "before")
+    observed = shelf.ledger.snapshot()
+    states = {key: published_state("a") for key in (new, rows, empty)}
+    publish_partitions(shelf, shelf.ledger, "ingest", "a", [write(EVENTS, 0)], states, observed)
+    assert shelf.kept == [{rows, other_rows}]
 
 
 def test_run_without_results_makes_no_commit(shelf: RecordingTables) -> None:

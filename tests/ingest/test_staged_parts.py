@@ -14,6 +14,15 @@ from transom.features.ingest.landing import LandingError
 from transom.storage.tables import LakeError
 
 Make = Callable[..., StreamHarness]
+TWO_BLOCKS = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+aggregates:
+  each: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+  large: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR, where: bytes > 1000}
+"""
 
 
 def committed_files(harness: StreamHarness, table: str) -> set[str]:
@@ -53,6 +62,23 @@ def test_unpublished_hour_uses_rows_where_they_were_written(make_stream: Make) -
     assert len(read(day, "events")) == 2
     assert (len(folders(day, "events")), folders(day, "rejected")) == (1, set())
     assert {row.source_line for row in day.table("rejected").collect()} == {41}
+    day.assert_ledger_true()
+
+
+def test_hour_that_is_empty_for_another_block_uses_rows_where_they_were_written(make_stream: Make) -> None:
+    day = make_stream(TWO_BLOCKS)
+    day.land(0, [line(1, sent=2000)])
+    day.land(1, [line(3601, sent=1)])
+    day.run(0, 2)
+    assert len(read(day, "aggregates", "made")) == 3
+    assert existing_files(day, "aggregates") == read(day, "aggregates", "made")
+    # The published hour of the other block is empty, too.
+    day.land(1, [line(3602, sent=1)], ".more")
+    day.run(1, 2)
+    assert existing_files(day, "aggregates") == read(day, "aggregates", "made")
+    assert [(row.block, row.n) for row in day.table("aggregates").orderBy("hour", "block").collect()] == [
+        ("each", 1), ("large", 1), ("each", 2)
+    ]  # fmt: skip
     day.assert_ledger_true()
 
 

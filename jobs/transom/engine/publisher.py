@@ -145,7 +145,14 @@ def publish_partitions(
     unrequested = {key for key, state in states.items() if state is None or not state.requested}
     claim = ledger.claim(stage, states, run_id, seen, versions, unrequested, still_valid)
     hours = set().union(*(write.hours for write in writes))
-    known = readable(ledger.snapshot([stage]), hours) if writes else None
+    known = None
+    if writes:
+        # The claim has changed the state of its partitions, but no rows.
+        known = [
+            key
+            for key in readable(ledger.snapshot([stage]), hours)
+            if key not in states or not is_published(seen, key, EMPTY_DIGEST)
+        ]
     for write in writes:
         store.write(write, claim, known)
     ledger.record_checks(stage, results, run_id)
@@ -153,9 +160,13 @@ def publish_partitions(
 
 
 def readable(snapshot: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
-    """Return the partitions of some hours whose rows a write must keep: all that are not damaged."""
+    """Return the partitions of some hours whose rows a write must keep: with rows, and not damaged."""
     keys = (PartitionKey(*table, hour) for table in snapshot.names for hour in hours)
-    return [key for key in keys if key in snapshot and not snapshot[key].damaged]
+    return [
+        key
+        for key in keys
+        if key in snapshot and not snapshot[key].damaged and not is_published(snapshot, key, EMPTY_DIGEST)
+    ]
 
 
 def is_published(seen: LedgerSnapshot, partition: PartitionKey, digest: str) -> bool:

@@ -44,9 +44,9 @@ class Write:
         """Return the hours in which rows of other blocks stay, so that they must be written again.
 
         Args:
-            known: the partitions of the stage by the ledger, read after this run's claim. If another run
-                claims later, it has a higher token: either its rows are not written yet, or this write is
-                refused. None if unknown: any hour may have rows of other blocks.
+            known: the partitions of the stage that have rows, by the ledger after this run's claim. If
+                another run claims later, it has a higher token: either its rows are not written yet, or this
+                write is refused. None if unknown: any hour may have rows of other blocks.
         """
         if None in self.targets:
             return set()

@@ -232,10 +232,12 @@ def shown(lock: IO[str], began: float) -> bool:
         good = tour(server, web)
         console.print(f"\nAirflow's UI: [bold]{server.url}/dags[/] ({login}); the tables: {LAKE}")
         console.print(f"The findings as pages: [bold]{server.url}/plugin/transom/transom/[/]")
+        exports = " ".join(f"{name}={value}" for name, value in places.items())
+        console.print(f"For transom's commands on these tables: export {exports}", soft_wrap=True)
         verdict = "[green]all as it should be[/]" if good else "[red]values or digests differ[/]"
         console.print(f"demo: {verdict} ({time.monotonic() - began:.0f} s)")
         if sys.stdout.isatty() and not os.environ.get("CI"):
-            console.print("Ctrl-C ends it and every process that it started")
+            console.print("Ctrl-C ends it and every process that it started; its tables stay")
             signal.pause()
         else:
             console.print("Airflow is ended now; with a terminal it stays up until Ctrl-C")

@@ -35,7 +35,8 @@ def most_asked_for(web: Hours, end: datetime) -> bool:
     ]
     others_at_most = reported[0]["max_unreported"]
     title = (
-        f"Requested most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
+        f"Requested most in the {HOURS} hours to {format_hour(end)}, the first {SHOWN} of {len(reported)}; "
+        f"pages that are not among these {len(reported)}: at most {others_at_most} times"
     )
     show(title, ["rank", "path", "by the sketch", "bounds", "recounted"], lines)
     found = read(LAKE, WEB_STREAM).frequency("pages", ASKED, end)

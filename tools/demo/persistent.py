@@ -31,7 +31,7 @@ def always_here(web: Hours, end: datetime) -> bool:
         for row in sorted(named, key=lambda row: (-row["low"], row["client"]))
     ]
     columns = ["client", "hours", "recounted", "since", "slots, from old to new"]
-    show(f"Here in most of the {SLOTS} hours to {format_hour(end)}", columns, lines)
+    show(f"Here in {ENOUGH} of the {SLOTS} hours to {format_hour(end)}, or nearly so", columns, lines)
     console.print("1: here in this hour; 0: not here; ?: not remembered, so one or the other")
     regulars = {client for client, many in recounted.items() if many >= ENOUGH}
     found = {row["client"] for row in named}
@@ -48,7 +48,8 @@ def beacons() -> bool:
             f"[bold]{row['orig_h']} calls {row['resp_h']}, port {row['resp_p']}[/], again and again"
         )
         console.print(
-            f"  in {row['low']} of the 60 minutes up to {row['window_end']:%Y-%m-%dT%H:%M}, {row['slots']}\n"
+            f"  in {row['low']} to {row['high']} of the 60 minutes up to {row['window_end']:%Y-%m-%dT%H:%M}, "
+            f"{row['slots']}\n"
             f"  {row['gap_mean_s']:.0f} s from one to the next, give or take {100 * row['gap_cv']:.0f} %"
         )
     return {(row["orig_h"], row["resp_h"], row["resp_p"]) for row in named} == {CALLED}

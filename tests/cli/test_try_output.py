@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import write_deltalake
+from rich.console import Console
 
 from transom.cli.adhoc_files import ScannedFile
 from transom.cli.try_report import print_duplicates, print_rejected
+from transom.core import terminal_tables
 from transom.core.terminal_tables import plain
 from transom.features.ingest.file_records import FileRecord
 from transom.storage.tables import Table
@@ -89,6 +91,20 @@ def test_rejected_lines_are_grouped_by_reason_over_all_files(capsys: pytest.Capt
         "b.log 1 junk b1",
         "c.log 1 junk c1",
     ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 84, 100, 160])
+def test_no_word_of_a_table_is_cut(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal_tables, "Console", lambda **options: Console(**options | {"width": width}))
+    text = '46.118.127.106 - - [20/May/2015:12:05:17 +0000] "GET /script'
+    seen = "no match; expected the common or the combined log form"
+    row = ("no_match", 1, 1, "access.log", 8899, seen, text)
+    columns = ("reason", "lines", "files", "file", "line", "seen", "text")
+    terminal_tables.table("rejected lines", columns, [row])
+    words = Counter(capsys.readouterr().out.split())
+    assert Counter(" ".join(map(str, row)).split()) <= words
 
 
 def test_duplicates_are_reported_for_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def print_rejected(files: Sequence[ScannedFile]) -> None:
             about = (reason, times, len(of_reason)) if index == 0 else ("", "", "")
             actual, separator, expected = detail.partition("; expected ")
             seen = f"{_cut(actual, 50)}{separator}{_cut(expected, 100)}"
-            rows.append((*about, name, line, seen, raw[:60]))
+            rows.append((*about, name, line, seen, _cut(raw, 60)))
     if rows:
         columns = ("reason", "lines", "files", "file", "line", "seen", "text")
         table(f"rejected lines, the first {EXAMPLES} of each reason", columns, rows)

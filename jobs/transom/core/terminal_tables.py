@@ -8,6 +8,7 @@ from datetime import datetime
 from math import isfinite
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -46,12 +47,13 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     # In a terminal its width, else 160 characters.
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     cells = [[plain(value) for value in row] for row in rows]
-    longest_words = [
-        max(map(len, " ".join(texts).split()), default=0) for texts in zip(columns, *cells, strict=True)
-    ]
+    by_column = [*zip(columns, *cells, strict=True)]
+    longest_words = [max(map(cell_len, " ".join(texts).split()), default=0) for texts in by_column]
+    longest_texts = [max(map(cell_len, texts)) for texts in by_column]
+    spare = console.width - 3 * (len(columns) - 1) - sum(longest_words)
     console.print()
     console.print(Text(title))
-    if sum(longest_words) + 3 * (len(columns) - 1) > console.width:
+    if spare < 0:
         for texts in cells:
             record = Table.grid(padding=(0, 2))
             for name, text in zip(columns, texts, strict=True):
@@ -60,10 +62,16 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
             console.print()
         return
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    # By itself, the library makes columns narrower than their longest words, and cuts these.
+    share = min(spare / max(sum(longest_texts) - sum(longest_words), 1), 1)
     for index, name in enumerate(columns):
+        word, whole = longest_words[index], longest_texts[index]
         numbers = (isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
         grid.add_column(
-            Text(name), justify="right" if any(numbers) else "left", min_width=longest_words[index]
+            Text(name),
+            justify="right" if any(numbers) else "left",
+            width=word + int((whole - word) * share),
+            overflow="fold",
         )
     for texts in cells:
         grid.add_row(*map(Text, texts))

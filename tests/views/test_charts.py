@@ -132,7 +132,7 @@ def test_frames_and_episodes_of_one_second_have_their_own_bars(lake: ViewedLake)
         assert part.chart is not None
         layers = [part.chart, *part.chart.get("layer", ())]
         rows = [row for layer in layers if "data" in layer for row in layer["data"]["values"]]
-        assert {row["label"] for row in rows} == {"2015-05-17 01:00:00 a", "2015-05-17 01:00:00 a (2)"}
+        assert {row["label"] for row in rows} == {"2015-05-17T01:00 a", "2015-05-17T01:00 a (2)"}
 
 
 @pytest.mark.parametrize("text", ["/a" * 20, "x" * 200, "\x1b[31m" * 9])

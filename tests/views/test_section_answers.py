@@ -132,7 +132,7 @@ def test_frames_are_compared_where_all_is_known(lake: ViewedLake) -> None:
     part = of(lake, "fills")
     assert part.title == "before: sent in and 3 hours before each frame of busy"
     assert part.note.startswith("sent is larger in 1 of 2 frames than 3 hours before, of those that can be")
-    assert "Not known, as nothing of it is published: 3 hours before 2015-05-17 06:00:00 h." in part.note
+    assert "Not known, as nothing of it is published: 3 hours before 2015-05-17T06:00 h." in part.note
     assert part.chart is not None
     bars = {(row["label"][-1], row["series"]): row for row in part.chart["data"]["values"]}
     assert {key: (row["value"], row["text"], row["is_whole"]) for key, row in bars.items()} == {

@@ -45,7 +45,7 @@ def filled(rows: list[Row]) -> list[Row]:
         start, length = row["start_time"] + shift, seconds(row, "start_time", "end_time")
         result.append(
             row
-            | {"frame_start": f"{start:%Y-%m-%d %H:%M:%S}", "shift": shifts[row["shift_s"]]}
+            | {"frame_start": start, "shift": shifts[row["shift_s"]]}
             | {"length": length - (10800.0 if row["shift_s"] is None else 0), "first": start}
         )
     # The combined row comes last.

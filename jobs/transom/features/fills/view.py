@@ -1,13 +1,14 @@
 """The view of fills: the rows that fill the longest frames, with those of the history before them."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from transom.charts.section import Cells, Section
 from transom.charts.specs import grouped_bars, labels
 from transom.core.durations import format_duration, format_duration_long
 from transom.core.intervals import MICROSECOND
 from transom.core.terminal import counted
+from transom.core.terminal_tables import plain
 from transom.engine.selection import MAX_READ, Row, Selection
 from transom.features.fills import comparison, input_columns
 from transom.features.fills.spec import Fill
@@ -26,8 +27,6 @@ MEANINGS = {
     "rows_to": "the end of their period, exclusive",
 }
 """What the columns mean that the table does not have."""
-TO_THE_SECOND = "%Y-%m-%d %H:%M:%S"
-"""The format of times in labels."""
 
 
 def section(selection: Selection, name: str) -> Section:
@@ -49,9 +48,10 @@ def section(selection: Selection, name: str) -> Section:
     )  # fmt: skip
     rows, total = query.page()
 
-    def frame_start(row: Row) -> str:
+    def frame_start(row: Row) -> datetime:
         shift = longest if row["shift_s"] is None else timedelta(seconds=row["shift_s"])
-        return f"{row['start_time'] + fill.lead + shift:{TO_THE_SECOND}}"
+        start: datetime = row["start_time"] + fill.lead + shift
+        return start
 
     def cells(row: Row) -> Cells:
         of_frame = (frame_start(row), *(row[column] for column in key), _shift(fill, row))
@@ -66,7 +66,7 @@ def section(selection: Selection, name: str) -> Section:
     frames = {row["frame_id"]: row for row in rows}
     named = labels(
         {
-            frame: f"{frame_start(row)} {key_text(key, row) or ''}".strip()
+            frame: f"{plain(frame_start(row))} {key_text(key, row) or ''}".strip()
             for frame, row in [*frames.items()][:FRAMES]
         }
     )

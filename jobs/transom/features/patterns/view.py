@@ -46,9 +46,7 @@ def section(selection: Selection, name: str) -> Section:
     # Episodes of a key may start in the same second.
     named = labels(
         {
-            row[
-                "episode_id"
-            ]: f"{row['start_time']:%Y-%m-%d %H:%M:%S} {key_text(pattern.key, row) or ''}".strip()
+            row["episode_id"]: f"{plain(row['start_time'])} {key_text(pattern.key, row) or ''}".strip()
             for row in drawn
         }
     )

@@ -97,6 +97,7 @@ def test_hours_are_claimed_then_written_then_called_fresh(shelf: RecordingTables
     )
     text = ["writing by a"] * 2
     assert shelf.written == [(name, "ingest", before + 1, "a", text) for name in ("events", "files")]
+    assert shelf.kept == [set(), set()]
     assert claims(shelf) == before + 2
     assert ledger.snapshot() == entries
     assert ledger.checks(ledger.snapshot(), "ingest", {DAY}) == [CHECK]

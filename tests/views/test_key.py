@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.hostile import HOSTILE
-from tests.support.viewed_lake import ViewedLake, at, between, finding, sections_of, window
+from tests.support.viewed_lake import SIX, ViewedLake, at, between, finding, sections_of, window
 from transom.api import Results
 from transom.charts.section import MAX_ROWS, RAW_ROWS, Section
 from transom.engine.reader import StaleDataError, UnknownKey
@@ -149,8 +149,10 @@ def test_query_that_cannot_answer_is_a_sentence(
         raise error
 
     monkeypatch.setattr("transom.features.aggregates.queries.horizon", fail)
+    lake.file.write_text(SIX.replace("  traffic:\n", "  traffic:\n    title: Requests of a client\n"))
+    lake.load()
     horizon = part(key_of(opened(lake), {"client": "a"}, between(0, 6)), "key-traffic")
-    assert horizon.note == note
+    assert (horizon.title, horizon.note) == ("Requests of a client", note)
 
 
 @pytest.mark.parametrize(

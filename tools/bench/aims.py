@@ -87,7 +87,7 @@ PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
 }
 """By benchmark and peer: the way of transom that does the same work, and its minimum speed relative to the
 peer; None if there is no goal."""
-TIMES = {("aggregate", STAGE): (OURS, 2.0)}
+AT_MOST_TIMES = {("aggregate", STAGE): (OURS, 2.0)}
 """Goals: maximum time, by benchmark and way, as a multiple of another way's time."""
 AT_MOST = {
     "hour": {f"per_stage, {hour.SERVER}": 35.0, "single": 25.0},
@@ -125,7 +125,7 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
             more["times_as_fast"] = round(ratio, 2)
             if least is not None and _aimed_at(row):
                 more |= {"aim": f"at least {least:.3g}", "met": ratio >= least}
-        other, times = TIMES.get((row["bench"], row["who"]), (None, 0.0))
+        other, times = AT_MOST_TIMES.get((row["bench"], row["who"]), (None, 0.0))
         other_row = by_way.get((*(row.get(name) for name in SAME), other))
         if other_row is not None:
             met = row["seconds"] <= times * other_row["seconds"]

@@ -19,8 +19,8 @@ from transom.storage.session import use_utc
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's `mallopt`."""
-KEPT, MAPPED = 128 * 2**20, 32 * 2**20
-"""The number of bytes of freed memory that a worker keeps, and the size from which an array is never kept."""
+FREE_BYTES, MMAP_BYTES = 128 * 2**20, 32 * 2**20
+"""The most freed memory that a worker keeps, and the size from which an array is never kept."""
 
 
 def keep_freed_memory() -> None:
@@ -30,8 +30,8 @@ def keep_freed_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, MAPPED)
-        mallopt(M_TRIM_THRESHOLD, KEPT)
+        mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
+        mallopt(M_TRIM_THRESHOLD, FREE_BYTES)
 
 
 assert transom.app.pipeline

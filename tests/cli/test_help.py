@@ -9,6 +9,7 @@ import pytest
 from typer.testing import Result
 
 from tests.cli.examples import logs
+from transom import __version__
 from transom.cli import try_command as trying
 from transom.cli.__main__ import HELP
 
@@ -20,6 +21,11 @@ def test_every_command_is_described_in_one_full_line(run: Ask) -> None:
     commands = ["init", "check", "try", "status", "explain", "report", "verify", "setup"]
     assert [text.split()[0] for text in listed] == commands
     assert not [text for text in listed if text.endswith("...")]
+
+
+def test_version_is_printed(run: Ask) -> None:
+    printed = run("--version")
+    assert (printed.exit_code, printed.stdout, printed.stderr) == (0, f"transom {__version__}\n", "")
 
 
 def test_commands_of_the_help_work_in_sequence(

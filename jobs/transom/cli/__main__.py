@@ -1,7 +1,10 @@
 """`transom`: the command line, with one module per command."""
 
+from typing import Annotated
+
 import typer
 
+from transom import __version__
 from transom.cli.check import check
 from transom.cli.explain import explain
 from transom.cli.init_command import init
@@ -38,6 +41,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"transom {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Accept the options of `transom` itself."""
+
+
 # typer truncates the first sentence of a command's help in the list of commands.
 app.command(short_help="draft a stream file from a log's first lines")(init)
 app.command(short_help="read stream files, and list all their problems")(check)

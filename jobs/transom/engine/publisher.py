@@ -150,7 +150,7 @@ def publish_partitions(
         # The claim has changed the state of its partitions, but no rows.
         known = [
             key
-            for key in readable(ledger.snapshot([stage]), hours)
+            for key in partitions_with_rows(ledger.snapshot([stage]), hours)
             if key not in states or not is_published(seen, key, EMPTY_DIGEST)
         ]
     for write in writes:
@@ -159,8 +159,8 @@ def publish_partitions(
     ledger.publish(stage, states, run_id)
 
 
-def readable(snapshot: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
-    """Return the partitions of some hours whose rows a write must keep: with rows, and not damaged."""
+def partitions_with_rows(snapshot: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
+    """Return the partitions of some hours whose rows a write must keep: all but empty and damaged ones."""
     keys = (PartitionKey(*table, hour) for table in snapshot.names for hour in hours)
     return [
         key

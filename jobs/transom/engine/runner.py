@@ -18,7 +18,7 @@ from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, Tabl
 from transom.engine.external import ExternalSources
 from transom.engine.measurement import RunRows
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
-from transom.engine.publisher import ComputedStep, States, publish_partitions, readable
+from transom.engine.publisher import ComputedStep, States, partitions_with_rows, publish_partitions
 from transom.engine.retention import Series, expire
 from transom.engine.run_outcome import Outcome
 from transom.engine.staging import StagedOutput
@@ -323,7 +323,7 @@ def _writes(
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
     write = Write(step.table, union, targets, bytes=None if previous else sum(sizes.values()))
-    if staged is None or previous or write.shared(readable(snapshot, write.hours)):
+    if staged is None or previous or write.shared(partitions_with_rows(snapshot, write.hours)):
         return [write]
     return [replace(write, data_files=staged.adopt_files(good))]
 

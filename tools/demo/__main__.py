@@ -1,6 +1,7 @@
 """`make demo`: process real logs with a real Airflow; show the results in the terminal and in its UI."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -232,8 +233,8 @@ def shown(lock: IO[str], began: float) -> bool:
         good = tour(server, web)
         console.print(f"\nAirflow's UI: [bold]{server.url}/dags[/] ({login}); the tables: {LAKE}")
         console.print(f"The findings as pages: [bold]{server.url}/plugin/transom/transom/[/]")
-        exports = " ".join(f"{name}={value}" for name, value in places.items())
-        console.print(f"For transom's commands on these tables: export {exports}", soft_wrap=True)
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in places.items())
+        console.out(f"For transom's commands on these tables: export {exports}")
         verdict = "[green]all as it should be[/]" if good else "[red]values or digests differ[/]"
         console.print(f"demo: {verdict} ({time.monotonic() - began:.0f} s)")
         if sys.stdout.isatty() and not os.environ.get("CI"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from transom.installation.install import write_settings
+from transom.installation.install import link_spark_home, write_settings
 
 
 def test_java_loads_its_classes_from_the_archive(tmp_path: Path) -> None:
@@ -28,15 +28,24 @@ def test_java_loads_its_classes_from_the_archive(tmp_path: Path) -> None:
     assert len(archived) > len(loaded) / 2
 
 
-def test_spark_prints_nothing_if_python_starts_it(tmp_path: Path) -> None:
-    properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"]).read_text()
-    write_settings(tmp_path, None)
-    own = tmp_path / "own.properties"
-    logging = f"log4j2.configurationFile={tmp_path / 'log4j2.properties'}"
-    own.write_text(re.sub(r"log4j2\.configurationFile=\S+", lambda _: logging, properties))
+def test_python_starts_spark_without_output_with_settings_of_any_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a user's folder"
+    folder.mkdir()
+    (folder / "java").symlink_to(os.environ["JAVA_HOME"])
+    link_spark_home(folder)
+    # Java goes on without an archive that is missing.
+    write_settings(folder, folder / "archive.jsa")
+    properties = folder / "spark.properties"
+    installed = Path(os.environ["TRANSOM_SPARK_PROPERTIES"]).read_text().splitlines()
+    (jars,) = (line for line in installed if line.startswith("spark.jars "))
+    properties.write_text(
+        re.sub("^spark.jars .*$", lambda _: jars, properties.read_text(), flags=re.MULTILINE)
+    )
+    program = "import sys\nfrom transom.storage.session import session\nspark = session('start')\n"
+    program += "assert spark._jvm.System.getProperty('derby.system.home') == sys.argv[1]\nspark.stop()\n"
+    script = '. "$1" && exec "$2" -c "$3" "$4"'
     finished = subprocess.run(
-        [sys.executable, "-c", "from transom.storage.session import session\nsession('start').stop()\n"],
-        env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--properties-file {own} pyspark-shell"},
+        ["sh", "-c", script, "sh", folder / "env", sys.executable, program, folder / "derby"],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert (finished.stdout, finished.stderr) == ("", "")

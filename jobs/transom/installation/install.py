@@ -7,6 +7,7 @@ again.
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def variables(folder: Path) -> dict[str, str]:
         "JAVA_HOME": folder / "java",
         "SPARK_HOME": folder / SPARK_HOME,
         "TRANSOM_SPARK_PROPERTIES": properties,
-        "PYSPARK_SUBMIT_ARGS": f"--properties-file {properties} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(str(properties))} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -133,9 +134,10 @@ def write_settings(folder: Path, archive: Path | None) -> None:
     # The short compiler and one collector thread start fastest; long runs want Java's defaults.
     # With only this compiler, Java reserves less memory for code than many blocks need, and stops compiling.
     options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    options += f" -Dderby.system.home={folder / 'derby'} -Dlog4j2.configurationFile={logging}"
+    # Spark divides the options at spaces outside of quotes, and a folder may have one.
+    options += f' "-Dderby.system.home={folder / "derby"}" "-Dlog4j2.configurationFile={logging.as_uri()}"'
     if archive is not None:
-        options += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:class+path=off"
+        options += f' "-XX:SharedArchiveFile={archive}" -Xlog:cds=off -Xlog:class+path=off'
     settings = {
         "spark.jars": ",".join(str(jar) for jar in sorted((folder / "jars").glob("*.jar"))),
         "spark.master": "local[*]",
@@ -175,8 +177,9 @@ def write_settings(folder: Path, archive: Path | None) -> None:
     )
     values = variables(folder)
     write(folder / ENVIRONMENT, json.dumps(values, indent=1))
-    lines = [f"export {name}='{value}'\n" for name, value in values.items()]
-    lines.append(f"export PATH='{Path(sys.executable).parent}':'{folder / 'java' / 'bin'}':\"$PATH\"\n")
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in values.items()]
+    programs = shlex.quote(f"{Path(sys.executable).parent}{os.pathsep}{folder / 'java' / 'bin'}")
+    lines.append(f'export PATH={programs}:"$PATH"\n')
     write(folder / "env", "".join(lines))
     (folder / "tmp").mkdir(exist_ok=True)
 
@@ -212,7 +215,7 @@ def _make_archive(folder: Path, archive: Path) -> None:
     log = folder / "class-data-archive.log"
     run(
         log, folder / SPARK_HOME / "bin" / "spark-submit", "--properties-file", folder / "spark.properties",
-        "--driver-java-options", f"{options} -XX:ArchiveClassesAtExit={archive}",
+        "--driver-java-options", f'{options} "-XX:ArchiveClassesAtExit={archive}"',
         HERE / "warm_up.py", warm_up, **values,
     )  # fmt: skip
     shutil.rmtree(warm_up, ignore_errors=True)

@@ -20,6 +20,7 @@ from processes import free_port
 
 SCRIPT = Path(airflow_server.__file__)
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("airflow")]
+ENVIRONMENT = SCRIPT.parents[1] / ".transom" / "env"
 GUIDE = (SCRIPT.parents[1] / "docs/tutorial/airflow.md").read_text()
 
 
@@ -57,9 +58,11 @@ def _nothing_stays(tmp_path: Path) -> Iterator[None]:
 
 
 def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as in a new shell, with the environment of set-up alone."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
     return subprocess.run(
-        ["bash", "-c", command],
-        env={**os.environ, "AIRFLOW_HOME": str(home)}, capture_output=True, text=True, check=False,
+        ["bash", "-c", f'. "$0" && export AIRFLOW_HOME="$1" && {command}', ENVIRONMENT, home],
+        env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 

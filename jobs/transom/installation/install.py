@@ -117,6 +117,8 @@ def variables(folder: Path) -> dict[str, str]:
     if root := locations.checkout():
         values["TRANSOM_HOME"] = root
         values["AIRFLOW_HOME"] = folder / "airflow"
+        # Airflow's commands cannot read a DAG whose timetable they do not find.
+        values["AIRFLOW__CORE__PLUGINS_FOLDER"] = root / "plugins"
         folders = ("jobs", "dags", "plugins", "tools/sqlite")
         values["PYTHONPATH"] = os.pathsep.join(f"{root}/{name}" for name in folders)
     return {name: str(value) for name, value in values.items()}
